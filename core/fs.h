@@ -1,0 +1,49 @@
+/* The file system: atomic replacement, directory walks, free space. */
+#ifndef SN_CORE_FS_H
+#define SN_CORE_FS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "core/status.h"
+
+/* Writes through `path.tmp-PID`, fsyncs, renames over `path`, fsyncs the parent. On any failure the old file is
+ * untouched and the temporary is removed. */
+typedef struct sn_file_writer sn_file_writer;
+SN_MUST_CHECK sn_status sn_file_writer_open(const char *path, sn_file_writer **out, sn_error *err);
+SN_MUST_CHECK sn_status sn_file_writer_write(sn_file_writer *writer, const void *data, int64_t n, sn_error *err);
+SN_MUST_CHECK sn_status sn_file_writer_printf(sn_file_writer *writer, sn_error *err, const char *format, ...)
+    SN_PRINTF(3, 4);
+/* Commits. The writer is gone afterwards, whatever the result. */
+SN_MUST_CHECK sn_status sn_file_writer_commit(sn_file_writer *writer, sn_error *err);
+void sn_file_writer_abort(sn_file_writer *writer); /* accepts NULL */
+
+SN_MUST_CHECK sn_status sn_write_file(const char *path, const void *data, int64_t n, sn_error *err);
+
+SN_MUST_CHECK sn_status sn_make_directories(const char *path, sn_error *err); /* mkdir -p */
+SN_MUST_CHECK sn_status sn_remove_tree(const char *path, sn_error *err);      /* never follows links */
+SN_MUST_CHECK sn_status sn_fsync_path(const char *path, sn_error *err);       /* file or directory */
+SN_MUST_CHECK sn_status sn_rename(const char *from, const char *to, sn_error *err);
+SN_MUST_CHECK sn_status sn_free_space(const char *path, int64_t *bytes, sn_error *err);
+bool sn_path_exists(const char *path);
+bool sn_path_is_directory(const char *path);
+
+typedef struct sn_dir_entry {
+  char *name;
+  bool is_directory; /* links are resolved */
+  int64_t size;
+  int64_t mtime_ns;
+} sn_dir_entry;
+
+/* Entries sorted by name (byte order), without "." and "..". Free with sn_dir_free. */
+SN_MUST_CHECK sn_status sn_dir_list(const char *path, sn_dir_entry **entries, int64_t *n, sn_error *err);
+void sn_dir_free(sn_dir_entry *entries, int64_t n);
+
+/* dir + "/" + name into a fresh string (sn_free). name absolute: a copy of name. */
+SN_MUST_CHECK sn_status sn_path_join(const char *dir, const char *name, char **out, sn_error *err);
+/* Pointers into `path`: the part after the last '/', and the extension with its dot ("" if none). */
+const char *sn_path_base(const char *path);
+const char *sn_path_extension(const char *path);
+
+#endif

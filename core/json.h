@@ -1,0 +1,66 @@
+/* A small JSON reader and writer (RFC 8259).
+ *
+ * Numbers are kept so that they read back to the same double; integers within int64 are kept exactly.  Duplicate keys,
+ * trailing garbage, depth over 64, invalid UTF-8 and lone surrogates are errors with line and offset. */
+#ifndef SN_CORE_JSON_H
+#define SN_CORE_JSON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/status.h"
+#include "core/text.h"
+
+typedef enum sn_json_type {
+  SN_JSON_NULL, SN_JSON_BOOL, SN_JSON_INT, SN_JSON_REAL, SN_JSON_STRING, SN_JSON_ARRAY, SN_JSON_OBJECT
+} sn_json_type;
+
+typedef struct sn_json sn_json;
+
+SN_MUST_CHECK sn_status sn_json_parse(const char *text, int64_t n, const char *name, sn_json **out, sn_error *err);
+SN_MUST_CHECK sn_status sn_json_load(const char *path, sn_json **out, sn_error *err);
+void sn_json_destroy(sn_json *json); /* the root only; accepts NULL */
+
+sn_json_type sn_json_kind(const sn_json *json);
+int64_t sn_json_length(const sn_json *json);                          /* array or object, else 0 */
+const sn_json *sn_json_at(const sn_json *json, int64_t index);        /* array element or object value, NULL outside */
+const char *sn_json_key(const sn_json *json, int64_t index);          /* object key */
+const sn_json *sn_json_get(const sn_json *json, const char *key);     /* NULL if absent or not an object */
+
+/* Typed access by key; absent or of another type is SN_E_CORRUPT naming the key. */
+SN_MUST_CHECK sn_status sn_json_get_i64(const sn_json *json, const char *key, int64_t *value, sn_error *err);
+SN_MUST_CHECK sn_status sn_json_get_f64(const sn_json *json, const char *key, double *value, sn_error *err);
+SN_MUST_CHECK sn_status sn_json_get_bool(const sn_json *json, const char *key, bool *value, sn_error *err);
+/* The text stays owned by json. */
+SN_MUST_CHECK sn_status sn_json_get_string(const sn_json *json, const char *key, const char **value, sn_error *err);
+/* Value of a node itself (SN_JSON_INT counts as a real as well). */
+bool sn_json_as_i64(const sn_json *json, int64_t *value);
+bool sn_json_as_f64(const sn_json *json, double *value);
+const char *sn_json_as_string(const sn_json *json); /* NULL if not a string */
+
+/* Writer: appends to a string; commas and indentation are its own business. The first error sticks and every later
+ * call returns it, so that a long sequence may be checked once, at sn_json_writer_finish. */
+typedef struct sn_json_writer {
+  sn_string *out;
+  int indent;      /* 0: one line */
+  int depth;
+  bool need_comma;
+  bool after_key;
+  sn_status status;
+  sn_error error;
+} sn_json_writer;
+
+void sn_json_writer_init(sn_json_writer *writer, sn_string *out, int indent);
+void sn_json_begin_object(sn_json_writer *writer);
+void sn_json_end_object(sn_json_writer *writer);
+void sn_json_begin_array(sn_json_writer *writer);
+void sn_json_end_array(sn_json_writer *writer);
+void sn_json_write_key(sn_json_writer *writer, const char *key);
+void sn_json_write_null(sn_json_writer *writer);
+void sn_json_write_bool(sn_json_writer *writer, bool value);
+void sn_json_write_i64(sn_json_writer *writer, int64_t value);
+void sn_json_write_f64(sn_json_writer *writer, double value);         /* NaN and infinities become null */
+void sn_json_write_string(sn_json_writer *writer, const char *value); /* NULL becomes null */
+SN_MUST_CHECK sn_status sn_json_writer_finish(sn_json_writer *writer, sn_error *err);
+
+#endif

@@ -1,0 +1,18 @@
+/* SHA-256 (FIPS 180-4). */
+#ifndef SN_CORE_SHA256_H
+#define SN_CORE_SHA256_H
+
+#include <stdint.h>
+
+typedef struct sn_sha256 {
+  uint32_t state[8];
+  uint64_t n_bytes;
+  uint8_t block[64];
+} sn_sha256;
+
+void sn_sha256_init(sn_sha256 *hash);
+void sn_sha256_update(sn_sha256 *hash, const void *data, int64_t n);
+void sn_sha256_final(sn_sha256 *hash, uint8_t digest[32]);
+void sn_sha256_hex(const uint8_t digest[32], char text[65]);
+
+#endif

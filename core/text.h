@@ -1,0 +1,52 @@
+/* Text: numbers without locale, string building, tables, nearest names. */
+#ifndef SN_CORE_TEXT_H
+#define SN_CORE_TEXT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/status.h"
+
+/* The nearest double / an exact int64 of the WHOLE text (leading and trailing blanks allowed), independent of the
+ * process locale. false when it is not a number; "nan", "inf" are accepted by sn_parse_f64 only when allow_special. */
+bool sn_parse_f64(const char *text, bool allow_special, double *value);
+bool sn_parse_i64(const char *text, int64_t *value);
+
+/* Shortest text that reads back to the same double (fits in 32 bytes); "nan", "inf", "-inf" for the specials. */
+void sn_format_f64(double value, char text[32]);
+
+/* A growing string. Zero-initialise; free with sn_string_free. data is NUL-terminated (NULL while empty). */
+typedef struct sn_string {
+  char *data;
+  int64_t length, capacity;
+} sn_string;
+SN_MUST_CHECK sn_status sn_string_append(sn_string *string, const char *text, int64_t n, sn_error *err);
+SN_MUST_CHECK sn_status sn_string_printf(sn_string *string, sn_error *err, const char *format, ...) SN_PRINTF(3, 4);
+void sn_string_free(sn_string *string);
+
+/* In place: trims ASCII blanks (also \r); returns the new start. */
+char *sn_trim(char *text);
+bool sn_equal_nocase(const char *a, const char *b);
+
+/* Latin-1 or UTF-8 bytes into valid UTF-8 (fresh string, sn_free). *converted says whether Latin-1 was assumed. */
+SN_MUST_CHECK sn_status sn_text_to_utf8(const char *bytes, int64_t n, char **out, bool *converted, sn_error *err);
+
+/* Edit distance (Damerau, adjacent swaps count one) and the nearest of n names: NULL when nothing is near enough
+ * (distance above a third of the length). */
+int64_t sn_edit_distance(const char *a, const char *b);
+const char *sn_nearest_name(const char *name, const char *const *names, int64_t n);
+
+/* A CSV or TSV table (RFC 4180 quoting; the delimiter by extension or given; BOM skipped; CR LF or LF).
+ * Cells are UTF-8 strings. All rows have n_columns cells; a row of another length is SN_E_CORRUPT with its line. */
+typedef struct sn_table {
+  int64_t n_rows, n_columns;
+  char **columns; /* (n_columns) */
+  char **cells;   /* (n_rows, n_columns) */
+  int64_t *lines; /* (n_rows) line number of each row, from 1 */
+} sn_table;
+/* delimiter 0: '\t' if the path ends in .tsv, else ','. has_header false: columns are named "1", "2", ... */
+SN_MUST_CHECK sn_status sn_table_load(const char *path, char delimiter, bool has_header, sn_table **out, sn_error *err);
+void sn_table_destroy(sn_table *table);
+int64_t sn_table_column(const sn_table *table, const char *name); /* -1 if absent */
+
+#endif

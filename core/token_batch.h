@@ -1,0 +1,72 @@
+/* Token batch: packed samples, no padding between them.
+ *
+ * A token is a patch of signal with a place in the world.  One pack holds several samples end to end; offsets tell
+ * where each begins; the number of token slots is rounded up to a multiple of 64 (SN_TOKEN_BUCKET) and the tail slots
+ * belong to no sample, hold zeros and enter no sum. */
+#ifndef SN_CORE_TOKEN_BATCH_H
+#define SN_CORE_TOKEN_BATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/status.h"
+
+enum { SN_TOKEN_BUCKET = 64 };
+
+/* What kind of sensor a token comes from. Values are stored in checkpoints: append only. */
+typedef enum sn_sensor_kind {
+  SN_SENSOR_NONE = 0, SN_SENSOR_ECG, SN_SENSOR_EEG, SN_SENSOR_EOG, SN_SENSOR_EMG, SN_SENSOR_ECOG, SN_SENSOR_MEG_MAG,
+  SN_SENSOR_MEG_GRAD, SN_SENSOR_PPG, SN_SENSOR_PRESSURE, SN_SENSOR_RESPIRATION, SN_SENSOR_TEMPERATURE,
+  SN_SENSOR_TRIGGER, SN_SENSOR_VOXEL, SN_SENSOR_SERIES, SN_SENSOR_TEXT, SN_SENSOR_SYNTHETIC, SN_SENSOR_OTHER
+} sn_sensor_kind;
+
+/* One sample after tokenizing, still on its own. Arrays of n_tokens unless said otherwise. Owned by the sample. */
+typedef struct sn_sample {
+  uint64_t sample_id;    /* hash of data set, relative path and grid window: the key of all its randomness */
+  uint64_t subject_id;   /* hash of data set + subject; 0 unknown */
+  int64_t recording;     /* row of the manifest, -1 synthetic */
+  int64_t window;        /* index of the window in its recording */
+  double start_s, duration_s; /* of the window in its recording */
+  int64_t n_tokens;
+  int64_t patch_size;    /* P: values per token */
+  float *patches;        /* (n_tokens, P) conditioned values; 0 where invalid */
+  uint8_t *valid;        /* (n_tokens, P) 1 where measured; NULL: all */
+  float *coordinates;    /* (n_tokens, 4) x, y, z in metres, t in seconds (centre of the patch, from window start) */
+  float *orientations;   /* (n_tokens, 3) lead direction or coil normal; zeros: none */
+  int32_t *channels;     /* (n_tokens) identity of the channel within the modality's table (e.g. lead number), -1 none */
+  int32_t *positions;    /* (n_tokens) index of the patch in time within its channel, from 0 */
+  uint8_t *sensors;      /* (n_tokens) sn_sensor_kind */
+  int64_t flat_patches;  /* counted while conditioning */
+} sn_sample;
+
+SN_MUST_CHECK sn_status sn_sample_create(int64_t n_tokens, int64_t patch_size, bool with_valid, sn_sample **out,
+                                         sn_error *err);
+void sn_sample_destroy(sn_sample *sample); /* accepts NULL */
+
+typedef struct sn_token_batch {
+  int64_t n_samples;
+  int64_t n_tokens;      /* used slots = offsets[n_samples] */
+  int64_t n_slots;       /* n_tokens rounded up to a multiple of 64 */
+  int64_t patch_size;    /* P: one embedder per batch so far */
+  int64_t *offsets;      /* (n_samples + 1) */
+  uint64_t *sample_ids;  /* (n_samples) */
+  uint64_t *subject_ids; /* (n_samples) */
+  int64_t *recordings;   /* (n_samples) */
+  int64_t *windows;      /* (n_samples) */
+  float *patches;        /* (n_slots, P) */
+  uint8_t *valid;        /* (n_slots, P) or NULL: all valid */
+  float *coordinates;    /* (n_slots, 4) */
+  float *orientations;   /* (n_slots, 3) */
+  int32_t *channels;     /* (n_slots) */
+  int32_t *positions;    /* (n_slots) */
+  uint8_t *sensors;      /* (n_slots) */
+} sn_token_batch;
+
+/* Packs n samples in the given order (NULL entries are empty places and are skipped). All must share patch_size. */
+SN_MUST_CHECK sn_status sn_token_batch_pack(const sn_sample *const *samples, int64_t n, sn_token_batch **out,
+                                            sn_error *err);
+void sn_token_batch_destroy(sn_token_batch *batch);
+
+static inline int64_t sn_round_up(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+
+#endif

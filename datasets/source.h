@@ -1,0 +1,47 @@
+/* A source of samples: numbered windows, each of which can be read on its own, in any order, from any thread. */
+#ifndef SN_DATASETS_SOURCE_H
+#define SN_DATASETS_SOURCE_H
+
+#include <stdint.h>
+
+#include "core/status.h"
+#include "core/token_batch.h"
+
+typedef struct sn_source sn_source;
+
+typedef struct sn_source_vtable {
+  const char *name;
+  /* Reads, conditions and tokenizes window `index`.  seed and epoch key the crop (data.crop: random).  A pure function of
+   * its arguments and the files.  Thread-safe.
+   *   SN_OK   *out is the sample
+   *   SN_END  the window is rejected by a rule (too little of it valid, flat): err->message says which; not a fault
+   *   else    the recording cannot be used: it belongs in the quarantine ledger with this error */
+  sn_status (*read)(sn_source *source, int64_t index, uint64_t seed, uint64_t epoch, sn_sample **out, sn_error *err);
+  int64_t (*nominal_tokens)(const sn_source *source, int64_t index); /* upper bound, known before reading */
+  int64_t (*recording)(const sn_source *source, int64_t index);      /* row of the manifest, -1 none */
+  const char *(*describe)(const sn_source *source, int64_t index);   /* path for messages; owned by the source */
+  void (*destroy)(sn_source *source);
+} sn_source_vtable;
+
+struct sn_source {
+  const sn_source_vtable *vtable;
+  int64_t n_windows;
+  int64_t patch_size;       /* P */
+  int64_t max_tokens;       /* most nominal tokens of one window */
+  int64_t n_channel_ids;    /* channels[] of a sample lie in [-1, n_channel_ids) */
+  double patch_step_s;      /* unit step of the time coordinate; 0: positions[] are the time axis */
+  char content_hash[65];    /* hex SHA-256 over manifest and split: checkpoints compare it */
+  void *self;
+};
+
+void sn_source_destroy(sn_source *source); /* accepts NULL */
+
+/* Synthetic tokens: every sample is a sum of a few sinusoids of random frequency and phase plus noise, cut into patches.
+ * Needs nothing but core: the minimal build, tests and benchmarks. tokens_least..tokens_most per sample. */
+typedef struct sn_synthetic_options {
+  int64_t n_windows, patch_size, tokens_least, tokens_most, n_channels;
+  uint64_t seed;
+} sn_synthetic_options;
+SN_MUST_CHECK sn_status sn_source_create_synthetic(const sn_synthetic_options *options, sn_source **out, sn_error *err);
+
+#endif

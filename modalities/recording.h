@@ -1,0 +1,138 @@
+/* A recording: what every reader of signals ends in.
+ *
+ * Header first: opening reads no samples.  A recording is a list of contiguous segments; a window lies in one of them and
+ * nothing works across a join.  Channels keep their native rate.  "Unknown" is a value of its own, never a default. */
+#ifndef SN_MODALITIES_RECORDING_H
+#define SN_MODALITIES_RECORDING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/status.h"
+#include "core/stream.h"
+#include "core/token_batch.h"
+
+enum { SN_CHANNEL_NAME = 96, SN_UNIT_NAME = 24 };
+
+typedef struct sn_channel {
+  char name[SN_CHANNEL_NAME];      /* cleaned */
+  char raw_name[SN_CHANNEL_NAME];  /* as in the file, UTF-8 */
+  sn_sensor_kind kind;
+  char unit[SN_UNIT_NAME];         /* canonical unit of the values that read() gives: "mV", "uV", "fT", "" unknown */
+  char raw_unit[SN_UNIT_NAME];     /* as in the file */
+  bool unit_assumed;               /* the format's documented default was taken */
+  int64_t samples_per_frame;       /* native rate = frame rate x this */
+  double gain, baseline;           /* stored = value_in_raw_unit * gain + baseline (WFDB) */
+  double unit_scale;               /* canonical = raw unit * unit_scale */
+  bool calibration_assumed;        /* gain, or baseline, was not stated */
+  bool uncalibrated;               /* physical values are refused (SN_E_UNSUPPORTED) */
+  bool bad;
+  bool has_position, has_orientation;
+  double position_m[3], orientation[3];
+} sn_channel;
+
+/* A contiguous stretch. Sample k of channel c in this segment is at start_s + (k + skew-free) / rate(c). */
+typedef struct sn_segment {
+  double start_s;     /* from the start of the recording; gaps are what lies between segments */
+  int64_t start_frame;/* the same in frames of the recording's own time axis, gaps counted */
+  int64_t n_frames;   /* channel c has n_frames * samples_per_frame samples here */
+} sn_segment;
+
+typedef struct sn_annotation {
+  int64_t sample;     /* in frames (or the annotation file's own rate, see onset_s) from the start of the recording */
+  double onset_s;
+  double duration_s;  /* NaN: unknown */
+  int32_t channel;    /* -1: all */
+  int32_t subtype, number; /* WFDB fields; 0 elsewhere */
+  char code[16];      /* short mark: "N", "V", "+", ... */
+  char *text;         /* auxiliary text or description, UTF-8; NULL none; owned by the list */
+} sn_annotation;
+
+typedef struct sn_annotations {
+  int64_t n;
+  sn_annotation *items;
+} sn_annotations;
+void sn_annotations_destroy(sn_annotations *list);
+
+typedef struct sn_warning {
+  char code[32];      /* stable name: "gain_absent", "initial_value", ... */
+  char where[96];
+  char message[192];
+  int64_t count;      /* how often this code came up; the first occurrence is described */
+} sn_warning;
+
+typedef struct sn_recording sn_recording;
+
+typedef struct sn_recording_vtable {
+  /* values (count) in the channel's unit, float64, missing samples NaN. first counts samples of that channel within the
+   * segment. Fewer than count is never returned: SN_E_ARGUMENT when the range is not inside the segment. Thread-safe. */
+  sn_status (*read)(const sn_recording *recording, int64_t channel, int64_t segment, int64_t first, int64_t count,
+                    double *values, sn_error *err);
+  /* The stored integers, missing samples INT32_MIN; NULL if the format stores none. */
+  sn_status (*read_stored)(const sn_recording *recording, int64_t channel, int64_t segment, int64_t first,
+                           int64_t count, int32_t *stored, sn_error *err);
+  /* All annotations, in time order; a fresh list. NULL: the format has none. */
+  sn_status (*annotations)(const sn_recording *recording, const char *which, sn_annotations **out, sn_error *err);
+  /* Reads everything once and checks stated checksums; SN_E_CORRUPT names the channel. NULL: nothing to check. */
+  sn_status (*verify)(const sn_recording *recording, sn_error *err);
+  void (*destroy)(sn_recording *recording);
+} sn_recording_vtable;
+
+struct sn_recording {
+  const sn_recording_vtable *vtable;
+  void *self;
+  char format[24], variant[48];    /* "wfdb", "212" */
+  char modality[24];               /* "ecg", "eeg", ... as far as the header tells; "" unknown */
+  char subject_id[64];             /* "" unknown; never a name */
+  double age_years;                /* NaN unknown */
+  char sex[8];                     /* "F", "M", "" unknown */
+  char start_time[40];             /* ISO, "" unknown; shown only with --dates */
+  int64_t rate_num, rate_den;      /* frames per second, reduced */
+  int64_t n_channels, n_segments, n_warnings;
+  sn_channel *channels;
+  sn_segment *segments;
+  sn_warning *warnings;
+  int64_t n_comments;
+  char **comments;                 /* header comment lines without their mark, UTF-8; may hold private text: never printed */
+};
+
+typedef struct sn_open_options {
+  bool tolerant;            /* truncated or contradicting data: read what is sound, list each repair as a warning */
+  const char *assume_unit;  /* for channels without one, or NULL */
+} sn_open_options;
+
+/* One per file format, listed in modalities/formats/formats.def as SN_FORMAT(name): sn_format_NAME. */
+typedef struct sn_format {
+  const char *name;
+  const char *extensions;   /* " .hea .dat " hints for error messages only: content decides */
+  /* 0: not mine ... 100: certain. head: first n (<= 1024) bytes of the file `name` standing in `folder`. */
+  int (*sniff)(const char *name, const uint8_t *head, int64_t n, const sn_folder *folder);
+  /* Opens `name` in `folder`. The recording keeps no reference to folder after it is closed by its destroy. */
+  sn_status (*open)(sn_folder *folder, const char *name, const sn_open_options *options, sn_recording **out,
+                    sn_error *err);
+} sn_format;
+
+extern const sn_format *const sn_formats[];
+extern const int64_t sn_n_formats;
+
+/* Sniffs and opens a path. For a file that belongs to a header beside it (x.dat, x.mat of x.hea) the header is opened.
+ * Zero samples, zero channels are SN_E_CORRUPT. options may be NULL (strict). */
+SN_MUST_CHECK sn_status sn_recording_open(const char *path, const sn_open_options *options, sn_recording **out,
+                                          sn_error *err);
+void sn_recording_destroy(sn_recording *recording);
+
+SN_MUST_CHECK sn_status sn_recording_read(const sn_recording *recording, int64_t channel, int64_t segment, int64_t first,
+                                          int64_t count, double *values, sn_error *err);
+int64_t sn_recording_find_channel(const sn_recording *recording, const char *name); /* by cleaned name; -1 */
+int64_t sn_recording_samples(const sn_recording *recording, int64_t channel, int64_t segment); /* segment -1: all */
+double sn_recording_rate(const sn_recording *recording, int64_t channel);                      /* Hz */
+double sn_recording_duration(const sn_recording *recording);                                   /* seconds of data */
+SN_MUST_CHECK sn_status sn_recording_warn(sn_recording *recording, const char *code, const char *where, sn_error *err,
+                                          const char *format, ...) SN_PRINTF(5, 6);
+
+/* Canonical units (specs S1). Fills unit and scale (canonical = raw * scale) for a raw unit and a sensor kind; false when
+ * the unit is not known. */
+bool sn_unit_canonical(const char *raw, sn_sensor_kind kind, char unit[SN_UNIT_NAME], double *scale);
+const char *sn_sensor_kind_name(sn_sensor_kind kind); /* "ecg", "eeg", ... */
+
+#endif

@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# Layers only look down, and the check that says so can fail.
+set -eu
+bash tools/check_layers.sh
+work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
+cp -r tools core kernels encoders objectives modalities datasets engine benchmarks cli tests "$work/"
+printf '#include "engine/train.h"\n' > "$work/core/planted.c"
+if bash "$work/tools/check_layers.sh" > "$work/out"; then echo "a planted upward include was not found"; exit 1; fi
+grep -q 'core must not include engine/train.h' "$work/out"
