@@ -1,0 +1,73 @@
+/* R peaks: detection, and the comparison with reference beats.
+ *
+ * HOW IT WORKS (`pan-tompkins`, the default; after Pan and Tompkins, IEEE Trans. Biomed. Eng. 32 (1985) 230, zero phase).
+ *   1 band-pass 5-15 Hz (fir.h); central difference; square; moving mean of 150 ms, centred: the integrated signal
+ *   2 candidates: its local maxima, the highest within each 200 ms (refractory)
+ *   3 two running levels, of signal (SPK) and noise (NPK); threshold = NPK + 0.25 (SPK - NPK).  A candidate above it is a beat
+ *     (SPK moves by 1/8 towards it), one below moves NPK by 1/8
+ *   4 a candidate within 360 ms of the last beat whose steepest slope is less than half of that beat's is a T wave: noise
+ *   5 search-back: no beat for 1.66 mean RR (of the last 8): the highest candidate above half the threshold is a beat
+ *   6 R = argmax |x| of the signal band-passed 5-30 Hz within 75 ms of the integrated peak
+ * `xqrs-like`: 5-20 Hz, initial rate 75/min, 25-200/min, 200 ms refractory, initial threshold 0.13 mV: for parity.
+ *
+ * LEAD.  II, else MLII, I, V5, else the lead of greatest kurtosis of the 5-30 Hz signal; or `vote`: steps 1-5 on the root mean
+ * square over leads of the band-passed, scaled signals.  Inverted leads are handled by |x|.
+ * Long segments are worked in blocks of 10 minutes with 10 s on either side. */
+#ifndef SN_MODALITIES_ECG_BEATS_H
+#define SN_MODALITIES_ECG_BEATS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/status.h"
+#include "modalities/recording.h"
+
+typedef enum sn_beat_method { SN_BEATS_PAN_TOMPKINS = 0, SN_BEATS_XQRS_LIKE } sn_beat_method;
+
+typedef struct sn_beat_options {
+  sn_beat_method method;
+  bool vote;              /* all ECG leads together */
+  int32_t lead;           /* a lead number, -1: chosen as above */
+} sn_beat_options;
+sn_beat_options sn_beat_defaults(void);
+
+typedef struct sn_beats {
+  int64_t n;
+  double *onset_s;        /* (n) from the start of the recording, ascending */
+  int64_t *segment;       /* (n) */
+  float *confidence;      /* (n) (height - NPK) / (SPK - NPK) of the integrated peak, clipped to [0, 1] */
+  int32_t lead;           /* used for detection, -1: vote */
+  int64_t channel;        /* -1: vote */
+} sn_beats;
+
+/* SN_E_ARGUMENT: no ECG channel, lead absent. No beat found is SN_OK with n = 0. */
+SN_MUST_CHECK sn_status sn_beats_detect(const sn_recording *recording, const sn_beat_options *options, sn_beats **out,
+                                        sn_error *err);
+void sn_beats_destroy(sn_beats *beats); /* accepts NULL */
+
+/* The bare detector on one signal: x (n) in mV at rate_hz, NaN bridged. R peaks as sample numbers, ascending: *peaks (*n_peaks)
+ * and *confidence, fresh arrays (sn_free). confidence may be NULL. */
+SN_MUST_CHECK sn_status sn_beats_detect_signal(const double *x, int64_t n, double rate_hz, sn_beat_method method,
+                                               int64_t **peaks, float **confidence, int64_t *n_peaks, sn_error *err);
+
+/* True for the beat codes of MIT annotations (N L R B A a J S V r F e j n E / f Q ?). */
+bool sn_beat_code(const char *code);
+/* AAMI group of a beat code: 'N' (N L R e j), 'S' (A a J S), 'V' (V E), 'F' (F), 'Q' (/ f Q), 0: none of them. */
+char sn_beat_group(const char *code);
+
+/* Detected against reference times, both ascending, in seconds. A pair is made one to one, nearest first in time order, when
+ * the two lie within tolerance_s of each other (maximal matching of intervals on a line). */
+typedef struct sn_beat_score {
+  int64_t reference, detected, matched;
+  double sensitivity, predictivity;  /* matched/reference, matched/detected; NaN when undefined */
+  double median_offset_s, median_absolute_offset_s; /* detected - reference over matched pairs; NaN without any */
+  int64_t n_false, n_missed;
+  double *false_s, *missed_s;        /* (n_false), (n_missed); owned: sn_beat_score_free */
+} sn_beat_score;
+/* skip_s: learning period left out on both sides (EC57's first 5 minutes: 300; 0 off). */
+SN_MUST_CHECK sn_status sn_beats_score(sn_beat_score *out, const double *reference_s, int64_t n_reference,
+                                       const double *detected_s, int64_t n_detected, double tolerance_s, double skip_s,
+                                       sn_error *err);
+void sn_beat_score_free(sn_beat_score *score);
+
+#endif
