@@ -19,7 +19,7 @@ typedef enum sn_purpose {
   SN_PURPOSE_CROP = 3,
   SN_PURPOSE_MASK = 4,
   SN_PURPOSE_AUGMENT = 5,
-  SN_PURPOSE_DROPOUT = 6,  /* further keyed by layer through sn_stream_fork */
+  SN_PURPOSE_DROPOUT = 6,  /* further keyed by layer through sn_random_fork */
   SN_PURPOSE_DROP_PATH = 7,
   SN_PURPOSE_SPLIT = 8,
   SN_PURPOSE_BOOTSTRAP = 9,
@@ -37,9 +37,14 @@ typedef struct sn_random {
   sn_philox_block block;
 } sn_random;
 
+/* The start of a sequence. Its identity is 128 bits, I = P(P((epoch, sample_id); seed); (purpose, constant)) with
+ * P(counter; key) = Philox4x32-10: key = I[0..1], counter[2..3] = I[2..3]. P is a bijection of the counter, so that for
+ * one seed and purpose no two (epoch, sample_id) share an identity and thus a block; for different seeds or purposes two
+ * identities agree with probability 2^-128. A sequence holds 2^64 blocks of four words. */
 sn_random sn_random_at(uint64_t seed, sn_purpose purpose, uint64_t epoch, uint64_t sample_id);
 
-/* An independent stream for a numbered part (a layer, a channel) of the same identity. */
+/* An independent stream for a numbered part (a layer, a channel) of the same identity: it depends on the identity of
+ * `parent`, not on how much was drawn from it. Forks may be forked. */
 sn_random sn_random_fork(const sn_random *parent, uint64_t part);
 
 uint32_t sn_random_u32(sn_random *random);
@@ -51,8 +56,9 @@ double sn_random_normal(sn_random *random);                  /* Box-Muller, floa
 /* A uniform random permutation of 0..n-1 (Fisher-Yates). */
 void sn_random_permutation(sn_random *random, int64_t n, int64_t *order);
 
-/* The i-th element of a keyed bijection of [0,n): Feistel network over Philox with cycle walking.
- * O(1) memory, no shuffled list. 0 <= i < n. */
+/* The i-th element of a keyed bijection of [0,n): balanced Feistel network (8 rounds, Philox as round function) on the
+ * smallest even number of bits that holds n-1, with cycle walking (Black and Rogaway, "Ciphers with arbitrary finite
+ * domains", CT-RSA 2002). O(1) memory, no shuffled list, fewer than 4 walks on average. 0 <= i < n. */
 uint64_t sn_bijection(uint64_t seed, sn_purpose purpose, uint64_t epoch, uint64_t n, uint64_t i);
 
 /* 64-bit hash of bytes (first 8 bytes of SHA-256, little-endian): sample ids, parameter ids. */
