@@ -48,18 +48,21 @@ typedef struct sn_annotation {
   char *text;         /* auxiliary text or description, UTF-8; NULL none; owned by the list */
 } sn_annotation;
 
-typedef struct sn_annotations {
-  int64_t n;
-  sn_annotation *items;
-} sn_annotations;
-void sn_annotations_destroy(sn_annotations *list);
-
 typedef struct sn_warning {
   char code[32];      /* stable name: "gain_absent", "initial_value", ... */
   char where[96];
   char message[192];
   int64_t count;      /* how often this code came up; the first occurrence is described */
 } sn_warning;
+
+typedef struct sn_annotations {
+  int64_t n;
+  sn_annotation *items;
+  double rate;        /* ticks of `sample` per second */
+  int64_t n_warnings; /* what was repaired or left out while reading them */
+  sn_warning *warnings;
+} sn_annotations;
+void sn_annotations_destroy(sn_annotations *list); /* accepts NULL */
 
 typedef struct sn_recording sn_recording;
 
@@ -68,10 +71,12 @@ typedef struct sn_recording_vtable {
    * segment. Fewer than count is never returned: SN_E_ARGUMENT when the range is not inside the segment. Thread-safe. */
   sn_status (*read)(const sn_recording *recording, int64_t channel, int64_t segment, int64_t first, int64_t count,
                     double *values, sn_error *err);
-  /* The stored integers, missing samples INT32_MIN; NULL if the format stores none. */
+  /* The stored integers, missing samples INT32_MIN; NULL if the format stores none. Where segments have calibrations
+   * of their own (WFDB), these integers are in the segment's, while read() always gives the channel's unit. */
   sn_status (*read_stored)(const sn_recording *recording, int64_t channel, int64_t segment, int64_t first,
                            int64_t count, int32_t *stored, sn_error *err);
-  /* All annotations, in time order; a fresh list. NULL: the format has none. */
+  /* All annotations inside the recording, in time order; a fresh list. which: the annotator (WFDB: file extension);
+   * NULL: the usual one ("atr"), and an empty list when there is none. NULL function: the format has none. */
   sn_status (*annotations)(const sn_recording *recording, const char *which, sn_annotations **out, sn_error *err);
   /* Reads everything once and checks stated checksums; SN_E_CORRUPT names the channel. NULL: nothing to check. */
   sn_status (*verify)(const sn_recording *recording, sn_error *err);
@@ -81,6 +86,7 @@ typedef struct sn_recording_vtable {
 struct sn_recording {
   const sn_recording_vtable *vtable;
   void *self;
+  sn_folder *folder; /* the folder sn_recording_open made, closed after destroy(); NULL when the caller opened it */
   char format[24], variant[48];    /* "wfdb", "212" */
   char modality[24];               /* "ecg", "eeg", ... as far as the header tells; "" unknown */
   char subject_id[64];             /* "" unknown; never a name */
@@ -107,7 +113,8 @@ typedef struct sn_format {
   const char *extensions;   /* " .hea .dat " hints for error messages only: content decides */
   /* 0: not mine ... 100: certain. head: first n (<= 1024) bytes of the file `name` standing in `folder`. */
   int (*sniff)(const char *name, const uint8_t *head, int64_t n, const sn_folder *folder);
-  /* Opens `name` in `folder`. The recording keeps no reference to folder after it is closed by its destroy. */
+  /* Opens `name` in `folder`, which the recording borrows: it must live until sn_recording_destroy. A reader fills a
+   * recording from sn_recording_create, and destroys it on failure. options is never NULL here. */
   sn_status (*open)(sn_folder *folder, const char *name, const sn_open_options *options, sn_recording **out,
                     sn_error *err);
 } sn_format;
@@ -119,7 +126,12 @@ extern const int64_t sn_n_formats;
  * Zero samples, zero channels are SN_E_CORRUPT. options may be NULL (strict). */
 SN_MUST_CHECK sn_status sn_recording_open(const char *path, const sn_open_options *options, sn_recording **out,
                                           sn_error *err);
-void sn_recording_destroy(sn_recording *recording);
+void sn_recording_destroy(sn_recording *recording); /* accepts NULL */
+
+/* For readers: an empty recording (age NaN, rate 0/1) and room for its channels. vtable->destroy frees `self` only. */
+SN_MUST_CHECK sn_status sn_recording_create(const sn_recording_vtable *vtable, const char *format, void *self,
+                                            sn_recording **out, sn_error *err);
+SN_MUST_CHECK sn_status sn_recording_set_channels(sn_recording *recording, int64_t n, sn_error *err);
 
 SN_MUST_CHECK sn_status sn_recording_read(const sn_recording *recording, int64_t channel, int64_t segment, int64_t first,
                                           int64_t count, double *values, sn_error *err);
@@ -129,9 +141,13 @@ double sn_recording_rate(const sn_recording *recording, int64_t channel);       
 double sn_recording_duration(const sn_recording *recording);                                   /* seconds of data */
 SN_MUST_CHECK sn_status sn_recording_warn(sn_recording *recording, const char *code, const char *where, sn_error *err,
                                           const char *format, ...) SN_PRINTF(5, 6);
+/* The same on any list: a code that is there already is only counted. */
+SN_MUST_CHECK sn_status sn_warning_add(sn_warning **list, int64_t *n, const char *code, const char *where, sn_error *err,
+                                       const char *format, ...) SN_PRINTF(6, 7);
 
 /* Canonical units (specs S1). Fills unit and scale (canonical = raw * scale) for a raw unit and a sensor kind; false when
- * the unit is not known. */
+ * the unit is not known, and then unit is "". Voltages: mV for ECG and EMG, uV for EEG, EOG, ECoG; fT and fT/cm for MEG;
+ * mmHg for pressure; degC for temperature; NU is known for every kind; other kinds keep any unit as stored. */
 bool sn_unit_canonical(const char *raw, sn_sensor_kind kind, char unit[SN_UNIT_NAME], double *scale);
 const char *sn_sensor_kind_name(sn_sensor_kind kind); /* "ecg", "eeg", ... */
 
