@@ -20,6 +20,7 @@
 enum { SN_OP_MAX_IN = 8, SN_OP_MAX_OUT = 3, SN_OP_MAX_SAVED = 3 };
 
 typedef struct sn_op sn_op;
+typedef struct sn_op_sample sn_op_sample;
 
 /* One call of an op. Shapes are in every tensor; optional inputs that are absent have data NULL and n_dims 0. */
 typedef struct sn_op_call {
@@ -45,6 +46,40 @@ typedef struct sn_op_impl {
   int64_t (*scratch)(const sn_device *device, const sn_op_call *call, bool backward); /* bytes; NULL: none */
 } sn_op_impl;
 
+/* An example call, written in the dtypes of a bf16 run: BF16 for inputs of products and normalised activations, F32 for
+ * the residual stream, weights and statistics.  kernels/op_verify.h turns it into runs: f64 (all floating inputs F64),
+ * f32 (all F32) and bf16 (as written); the dtypes in attr follow by op->retype. */
+typedef enum sn_fill {
+  SN_FILL_NORMAL,   /* scale * N(0,1) */
+  SN_FILL_POSITIVE, /* scale * uniform in [0.5, 1.5) */
+  SN_FILL_UNIFORM,  /* scale * uniform in [0, 1) */
+  SN_FILL_INDEX,    /* integers uniform in [0, scale): labels, rows (any dtype) */
+  SN_FILL_DATA,     /* the values in `data`: double for floating inputs, int64_t for integer ones */
+  SN_FILL_CUSTOM    /* custom(input, count, values) writes doubles: for inputs with structure of their own */
+} sn_fill;
+
+typedef struct sn_op_sample_input {
+  int n_dims;                     /* 0 with absent false: a scalar */
+  int64_t shape[SN_MAX_DIMS];
+  sn_dtype dtype;                 /* SN_F32 is 0: what is left out is F32 */
+  sn_fill fill;
+  double scale;                   /* 0 means 1 */
+  bool absent;                    /* an optional input that is not given */
+  const void *data;
+  void (*custom)(int64_t count, double *values);
+} sn_op_sample_input;
+
+struct sn_op_sample {
+  const char *name;               /* "rows_prime": unique within the op */
+  const void *attr;               /* static; NULL when attr_size is 0 */
+  int n_in;
+  sn_op_sample_input in[SN_OP_MAX_IN];
+  /* Largest |value - reference| over the largest |reference|, per tensor, outputs and gradients alike. 0: the default
+   * (f32 1e-5, bf16 2^-7); negative: the run is not made (the op has no such run). */
+  double tol_f32, tol_bf16;
+  const char *why_zero;           /* why outputs or gradients of this sample may be nearly all zero; NULL: then it fails */
+};
+
 struct sn_op {
   const char *name;
   const char *summary;                 /* the formula, one line */
@@ -56,7 +91,15 @@ struct sn_op {
   double (*bytes)(const sn_op_call *call, bool backward); /* least traffic */
   const sn_op_impl *const *impls;      /* ordered, reference last, then NULL */
   unsigned grad_inputs;                /* bit i: input i can have a gradient */
+  /* Optional: rewrites the dtypes that attr names for a run of other types (see sn_op_sample): apply sn_retype to each. */
+  void (*retype)(void *attr, sn_dtype residual, sn_dtype product);
+  const sn_op_sample *samples;         /* example calls, ended by a name NULL: tests and `sonde selftest` run them all */
 };
+
+/* BF16 becomes `product`, F32 becomes `residual`, others stay. */
+static inline sn_dtype sn_retype(sn_dtype dtype, sn_dtype residual, sn_dtype product) {
+  return dtype == SN_BF16 ? product : dtype == SN_F32 ? residual : dtype;
+}
 
 /* The list (kernels/ops.def). */
 extern const sn_op *const sn_ops[];
@@ -71,5 +114,7 @@ const sn_op_impl *sn_op_choose(const sn_device *device, const sn_op_call *call);
  * the device owns. */
 SN_MUST_CHECK sn_status sn_op_forward(sn_device *device, sn_op_call *call, sn_error *err);
 SN_MUST_CHECK sn_status sn_op_backward(sn_device *device, sn_op_call *call, sn_error *err);
+/* Makes the scratch of a call ready without running it (dry tapes). */
+SN_MUST_CHECK sn_status sn_op_reserve(sn_device *device, const sn_op_call *call, bool backward, sn_error *err);
 
 #endif

@@ -72,8 +72,9 @@ void sn_params_zero_grad(sn_params *params);
  * bias), "none" (decays everything). Unknown: SN_E_ARGUMENT. */
 SN_MUST_CHECK sn_status sn_params_set_decay(sn_params *params, const char *set, sn_error *err);
 
-/* Lists for safetensors: which = 'w' values, 'e' moving average, 'm' / 'v' moments (names get ".m" / ".v").
- * *list: fresh array (sn_free), names owned by params. */
+/* Lists for safetensors: which = 'w' values, 'e' moving average, 'm' / 'v' moments (names get ".m" / ".v"); those that
+ * have none (a frozen parameter's moments) are left out. *list: fresh array (one sn_free); names belong to it or to
+ * params. */
 SN_MUST_CHECK sn_status sn_params_list(const sn_params *params, char which, sn_named_tensor **list, int64_t *n,
                                        sn_error *err);
 

@@ -1,7 +1,8 @@
 /* The tape: records ops as they run and replays them backward.
  *
  * Memory comes from one arena: outputs and saved tensors in forward, gradients in backward, each freed as soon as
- * nothing needs it (node i's outputs, saved tensors and output gradients after its backward).  A dry tape (its arena
+ * nothing needs it (node i's outputs, saved tensors and output gradients after its backward; what else is to be read is
+ * read before).  A dry tape (its arena
  * measures) runs nothing but decides the same, so that the arena of the real tape is reserved exactly, once.
  *
  * Gradients: the first contribution to a value's gradient overwrites ([out]), later ones add ([acc]), in the fixed order
@@ -18,6 +19,9 @@
 #ifndef SN_KERNELS_TAPE_H
 #define SN_KERNELS_TAPE_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "core/arena.h"
 #include "kernels/op.h"
 #include "kernels/param.h"
@@ -28,6 +32,7 @@ typedef struct sn_value {
   sn_tensor tensor;
   sn_tensor grad;      /* data NULL until something contributed */
   bool needs_grad;
+  bool keep;           /* stays readable after backward, until the reset (the values given to sn_tape_backward) */
   int32_t node;        /* which node produced it, -1: input or parameter */
 } sn_value;
 
@@ -36,6 +41,8 @@ typedef struct sn_tape_options {
   bool training;       /* false: nothing is saved, no gradients; values still live until freed with the tape's reset or
                           at the end of the segment they were made in */
 } sn_tape_options;
+
+enum { SN_TAPE_SEGMENT_VALUES = 8 }; /* most inputs, and most outputs, of a segment */
 
 /* device and arena are borrowed. */
 SN_MUST_CHECK sn_status sn_tape_create(sn_device *device, sn_arena *arena, const sn_tape_options *options, sn_tape **out,
@@ -65,14 +72,17 @@ SN_MUST_CHECK sn_status sn_tape_record(sn_tape *tape, const sn_op *op, const voi
  * and parameters (counter-based dropout is). */
 typedef sn_status (*sn_tape_body)(sn_tape *tape, void *user, int n_in, sn_value *const *in, int n_out, sn_value **out,
                                   sn_error *err);
+/* user is copied (user_size bytes; 0: the pointer itself is kept). */
 SN_MUST_CHECK sn_status sn_tape_segment(sn_tape *tape, sn_tape_body body, void *user, int64_t user_size, bool checkpoint,
                                         int n_in, sn_value *const *in, int n_out, sn_value **out, sn_error *err);
 
-/* Backward from n scalar values with d(total)/d(value) = seeds[i]. SN_E_ARGUMENT if nothing needs a gradient. */
+/* Backward from n scalar values with d(total)/d(value) = seeds[i]. SN_E_ARGUMENT if one of them needs no gradient (then
+ * nothing would be learned from it). Once per reset; afterwards nothing more can be recorded. */
 SN_MUST_CHECK sn_status sn_tape_backward(sn_tape *tape, int n, sn_value *const *values, const double *seeds,
                                          sn_error *err);
 
-/* Work recorded since the reset, forward and backward (for model GFLOP/s). */
+/* Work recorded since the reset, forward and backward, each op once: what a checkpointed segment computes again is not
+ * counted (model GFLOP/s). */
 double sn_tape_flops(const sn_tape *tape);
 
 #endif
