@@ -45,7 +45,7 @@ int main(int argc, char **argv) {
     printf("sonde %s\n", SONDE_VERSION);
     return 0;
   }
-  const char *names[sizeof COMMANDS / sizeof COMMANDS[0]];
+  const char *names[sizeof COMMANDS / sizeof COMMANDS[0]] = {NULL};
   int64_t n = 0;
   for (const command *c = COMMANDS; c->name != NULL; c++) {
     if (strcmp(argv[1], c->name) == 0) return c->run(argc - 1, argv + 1);
