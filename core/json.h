@@ -1,7 +1,9 @@
 /* A small JSON reader and writer (RFC 8259).
  *
- * Numbers are kept so that they read back to the same double; integers within int64 are kept exactly.  Duplicate keys,
- * trailing garbage, depth over 64, invalid UTF-8 and lone surrogates are errors with line and offset. */
+ * Numbers are kept so that they read back to the same double; integers within int64 are kept exactly ("-0" is a real).
+ * Duplicate keys, trailing garbage, depth over 64, invalid UTF-8, lone surrogates, the character U+0000 (texts are C
+ * strings) and numbers beyond a double's range are SN_E_CORRUPT with line and offset.  More than 2^24 values in one
+ * document are SN_E_UNSUPPORTED, so that memory stays in proportion to what a configuration or a header can need. */
 #ifndef SN_CORE_JSON_H
 #define SN_CORE_JSON_H
 
@@ -17,7 +19,9 @@ typedef enum sn_json_type {
 
 typedef struct sn_json sn_json;
 
+/* text: n bytes, need not end in NUL and is not kept. `name` stands in messages. */
 SN_MUST_CHECK sn_status sn_json_parse(const char *text, int64_t n, const char *name, sn_json **out, sn_error *err);
+/* A file of at most 256 MiB. */
 SN_MUST_CHECK sn_status sn_json_load(const char *path, sn_json **out, sn_error *err);
 void sn_json_destroy(sn_json *json); /* the root only; accepts NULL */
 
@@ -26,6 +30,8 @@ int64_t sn_json_length(const sn_json *json);                          /* array o
 const sn_json *sn_json_at(const sn_json *json, int64_t index);        /* array element or object value, NULL outside */
 const char *sn_json_key(const sn_json *json, int64_t index);          /* object key */
 const sn_json *sn_json_get(const sn_json *json, const char *key);     /* NULL if absent or not an object */
+
+int64_t sn_json_line(const sn_json *json);                            /* line from 1 on which the value begins */
 
 /* Typed access by key; absent or of another type is SN_E_CORRUPT naming the key. */
 SN_MUST_CHECK sn_status sn_json_get_i64(const sn_json *json, const char *key, int64_t *value, sn_error *err);
@@ -38,12 +44,14 @@ bool sn_json_as_i64(const sn_json *json, int64_t *value);
 bool sn_json_as_f64(const sn_json *json, double *value);
 const char *sn_json_as_string(const sn_json *json); /* NULL if not a string */
 
-/* Writer: appends to a string; commas and indentation are its own business. The first error sticks and every later
- * call returns it, so that a long sequence may be checked once, at sn_json_writer_finish. */
+/* Writer: appends to a string; commas and indentation are its own business. The first error sticks and later calls do
+ * nothing, so that a long sequence may be checked once, at sn_json_writer_finish: a value without its key, a key outside
+ * an object, unbalanced ends and a second root are SN_E_STATE, text that is not UTF-8 and depth over 64 SN_E_ARGUMENT. */
 typedef struct sn_json_writer {
   sn_string *out;
   int indent;      /* 0: one line */
   int depth;
+  uint64_t objects; /* bit d: the container at depth d is an object */
   bool need_comma;
   bool after_key;
   sn_status status;
