@@ -98,6 +98,9 @@ struct sn_recording {
   sn_channel *channels;
   sn_segment *segments;
   sn_warning *warnings;
+  int64_t n_files;
+  char **files;                    /* names, beside the one that was opened, of the files it consists of: header first, then
+                                      segment headers and signal files in the order of first mention; no annotations */
   int64_t n_comments;
   char **comments;                 /* header comment lines without their mark, UTF-8; may hold private text: never printed */
 };
@@ -131,6 +134,8 @@ void sn_recording_destroy(sn_recording *recording); /* accepts NULL */
 /* For readers: an empty recording (age NaN, rate 0/1) and room for its channels. vtable->destroy frees `self` only. */
 SN_MUST_CHECK sn_status sn_recording_create(const sn_recording_vtable *vtable, const char *format, void *self,
                                             sn_recording **out, sn_error *err);
+/* For readers: one more of recording->files (copied); a name that is there already is left as it is. */
+SN_MUST_CHECK sn_status sn_recording_add_file(sn_recording *recording, const char *name, sn_error *err);
 SN_MUST_CHECK sn_status sn_recording_set_channels(sn_recording *recording, int64_t n, sn_error *err);
 
 SN_MUST_CHECK sn_status sn_recording_read(const sn_recording *recording, int64_t channel, int64_t segment, int64_t first,
