@@ -1,0 +1,100 @@
+#include "kernels/linear/linear.h"
+
+#include "kernels/linear/linear_impls.h"
+
+sn_linear_sizes sn_linear_sizes_of(const sn_op_call *call) {
+  sn_linear_sizes s = {1, call->in[1].shape[1], call->in[1].shape[0]};
+  for (int i = 0; i + 1 < call->in[0].n_dims; i++) s.rows *= call->in[0].shape[i];
+  return s;
+}
+
+static bool dtypes_fit(sn_dtype x, sn_dtype w, sn_dtype y) {
+  if (x == SN_F64 || w == SN_F64 || y == SN_F64) return x == w && w == y;
+  bool x_ok = x == SN_F32 || x == SN_BF16, y_ok = y == SN_F32 || y == SN_BF16;
+  return x_ok && y_ok && (w == SN_F32 || (w == SN_BF16 && x == SN_BF16));
+}
+
+static sn_status infer(sn_op_call *call, bool with_saved, sn_error *err) {
+  const sn_linear_attr *attr = call->attr;
+  const sn_tensor *x = &call->in[0], *w = &call->in[1], *b = &call->in[2];
+  if (call->n_in != 3 || x->data == NULL || w->data == NULL)
+    return sn_fail(err, SN_E_ARGUMENT, "expected x, W and an optional b");
+  if (w->n_dims != 2 || x->n_dims < 1 || x->shape[x->n_dims - 1] != w->shape[1])
+    return sn_fail(err, SN_E_ARGUMENT, "x has %lld columns in %d dimensions, W is (%lld, %lld)",
+                   (long long)(x->n_dims > 0 ? x->shape[x->n_dims - 1] : 0), x->n_dims, (long long)w->shape[0],
+                   (long long)w->shape[1]);
+  if (!dtypes_fit(x->dtype, w->dtype, attr->y_dtype))
+    return sn_fail(err, SN_E_ARGUMENT, "dtypes x %s, W %s, y %s do not go together", sn_dtype_name(x->dtype),
+                   sn_dtype_name(w->dtype), sn_dtype_name(attr->y_dtype));
+  if (b->data != NULL && (b->n_dims != 1 || b->shape[0] != w->shape[0] || b->dtype != w->dtype))
+    return sn_fail(err, SN_E_ARGUMENT, "b must be (%lld) of W's dtype", (long long)w->shape[0]);
+  call->n_out = 1;
+  call->n_saved = 0;
+  call->out[0] = *x;
+  call->out[0].data = NULL;
+  call->out[0].param = NULL;
+  call->out[0].dtype = attr->y_dtype;
+  call->out[0].shape[x->n_dims - 1] = w->shape[0];
+  return SN_OK;
+}
+
+static double flops(const sn_op_call *call, bool backward) {
+  sn_linear_sizes s = sn_linear_sizes_of(call);
+  double one = 2.0 * (double)s.rows * (double)s.n_in * (double)s.n_out;
+  if (!backward) return one;
+  return one * ((call->din[0].data != NULL) + (call->din[1].data != NULL));
+}
+
+static double bytes(const sn_op_call *call, bool backward) {
+  double n = (double)sn_tensor_bytes(&call->in[0]) + (double)sn_tensor_bytes(&call->in[1]) +
+             (double)sn_tensor_bytes(&call->out[0]);
+  if (!backward) return n;
+  double dx = (double)sn_tensor_bytes(&call->in[0]), dw = (double)sn_tensor_bytes(&call->in[1]);
+  return n + (call->din[0].data != NULL ? dx : 0) + (call->din[1].data != NULL ? 2 * dw : 0);
+}
+
+static void retype(void *attr, sn_dtype residual, sn_dtype product) {
+  sn_linear_attr *a = attr;
+  a->y_dtype = sn_retype(a->y_dtype, residual, product);
+}
+
+static const sn_op_impl *const IMPLS[] = {&sn_linear_ref, NULL};
+
+static const sn_linear_attr TO_PRODUCT = {SN_BF16}, TO_RESIDUAL = {SN_F32};
+
+#define X(rows, columns) {.n_dims = 2, .shape = {rows, columns}, .dtype = SN_BF16}
+#define W(out, in) {.n_dims = 2, .shape = {out, in}, .scale = 0.3}
+#define B(out) {.n_dims = 1, .shape = {out}}
+#define ABSENT {.absent = true}
+static const sn_op_sample SAMPLES[] = {
+    {.name = "primes", .attr = &TO_PRODUCT, .n_in = 3, .in = {X(7, 13), W(11, 13), B(11)}},
+    {.name = "primes_to_residual", .attr = &TO_RESIDUAL, .n_in = 3, .in = {X(37, 29), W(53, 29), B(53)}},
+    {.name = "no_bias", .attr = &TO_PRODUCT, .n_in = 3, .in = {X(5, 19), W(23, 19), ABSENT}},
+    {.name = "one", .attr = &TO_PRODUCT, .n_in = 3, .in = {X(1, 1), W(1, 1), B(1)}},
+    {.name = "one_row", .attr = &TO_RESIDUAL, .n_in = 3, .in = {X(1, 40), W(17, 40), B(17)}},
+    {.name = "bucket", .attr = &TO_PRODUCT, .n_in = 3, .in = {X(64, 32), W(96, 32), B(96)}},
+    {.name = "above_blocks", .attr = &TO_RESIDUAL, .n_in = 3, .in = {X(129, 65), W(97, 65), B(97)}},
+    {.name = "three_dimensions", .attr = &TO_PRODUCT, .n_in = 3,
+     .in = {{.n_dims = 3, .shape = {3, 5, 8}, .dtype = SN_BF16}, W(6, 8), B(6)}},
+    {.name = "no_rows", .attr = &TO_PRODUCT, .n_in = 3, .in = {X(0, 8), W(6, 8), B(6)}, .why_zero = "no rows"},
+    {.name = NULL}};
+
+const sn_op sn_op_linear = {
+    .name = "linear",
+    .summary = "y = x W^T + b",
+    .attr_size = sizeof(sn_linear_attr),
+    .infer = infer,
+    .flops = flops,
+    .bytes = bytes,
+    .impls = IMPLS,
+    .grad_inputs = 7,
+    .retype = retype,
+    .samples = SAMPLES,
+};
+
+sn_status sn_linear(sn_tape *tape, sn_value **y, sn_value *x, sn_value *w, sn_value *b, sn_dtype y_dtype,
+                    sn_error *err) {
+  sn_linear_attr attr = {y_dtype};
+  sn_value *in[3] = {x, w, b};
+  return sn_tape_record(tape, &sn_op_linear, &attr, 3, in, 1, y, err);
+}
