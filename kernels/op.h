@@ -91,6 +91,7 @@ struct sn_op {
   double (*bytes)(const sn_op_call *call, bool backward); /* least traffic */
   const sn_op_impl *const *impls;      /* ordered, reference last, then NULL */
   unsigned grad_inputs;                /* bit i: input i can have a gradient */
+  unsigned constant_outputs;           /* bit i: output i depends on no differentiable input (a count): it has no gradient */
   /* Optional: rewrites the dtypes that attr names for a run of other types (see sn_op_sample): apply sn_retype to each. */
   void (*retype)(void *attr, sn_dtype residual, sn_dtype product);
   const sn_op_sample *samples;         /* example calls, ended by a name NULL: tests and `sonde selftest` run them all */
