@@ -3,7 +3,8 @@
  * Versions: single (one rank), fake (ranks are threads of one process: tests), later MPI and NCCL as modules.
  * Reductions add in the order of ranks, so that the result is the same on every rank and from run to run.
  * A rank that fails calls sn_comm_abort: every other rank's pending and later calls return SN_E_STATE carrying the first
- * error and its rank. */
+ * error and its rank.  Ranks that call different things, or with other sizes, fail together in the same way. In fp32 sums
+ * are fp32 additions: what one rank gets by accumulating in that order. */
 #ifndef SN_KERNELS_COMM_H
 #define SN_KERNELS_COMM_H
 
@@ -34,7 +35,7 @@ struct sn_comm {
 
 SN_MUST_CHECK sn_status sn_comm_create_single(sn_comm **out, sn_error *err);
 /* n_ranks handles that share one fake world; each is used by its own thread and destroyed by it. timeout_s: a call that
- * waits longer fails (SN_E_STATE). */
+ * waits longer fails (SN_E_STATE), and with it the world; a rank that was destroyed makes the others' calls fail at once. */
 SN_MUST_CHECK sn_status sn_comm_create_fake(int n_ranks, double timeout_s, sn_comm **out_array, sn_error *err);
 void sn_comm_destroy(sn_comm *comm);
 
