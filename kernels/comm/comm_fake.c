@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -43,7 +44,7 @@ static void fail_world(world *w, int rank, const char *cause) {
   if (w->failed) return; /* the first one counts */
   w->failed = true;
   w->failed_rank = rank;
-  strncpy(w->cause, cause, sizeof w->cause - 1);
+  snprintf(w->cause, sizeof w->cause, "%s", cause);
   pthread_cond_broadcast(&w->changed);
 }
 
