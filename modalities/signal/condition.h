@@ -10,8 +10,8 @@
  * Exception: resample = fft reads the whole segment.
  *
  * MISSING SAMPLES (NaN).  A gap of at least one patch (patch_s) splits the segment: each piece is padded and filtered on its
- * own, on the segment's one grid.  Shorter gaps are bridged linearly for the filter (held at a piece's ends) and stay
- * invalid.  A conditioned sample is valid when the native samples around it are all measured: those in
+ * own, on the segment's one grid; a piece begins and ends with a measured sample.  Shorter gaps are bridged linearly for the
+ * filter and stay invalid.  A conditioned sample is valid when the native samples around it are all measured: those in
  * [u - d/2, u + d/2] with u = k down/up, d = down/up, and floor(u), ceil(u).  Invalid samples are 0 in the output and enter no
  * statistic.
  *
