@@ -190,17 +190,17 @@ const double *sn_fir_taps(const sn_fir *fir) { return fir->taps; }
 
 /* --- application --- */
 
-void sn_extend_odd(const double *x, int64_t x_first, int64_t n, int64_t first, int64_t count, double *e) {
+void sn_extend_odd(const double *x, int64_t n, int64_t first, int64_t count, double *e) {
   for (int64_t i = 0; i < count; i++) {
     int64_t j = first + i;
     if (j >= 0 && j < n) {
       int64_t run = n - j < count - i ? n - j : count - i;
-      memcpy(e + i, x + (j - x_first), (size_t)run * sizeof *e);
+      memcpy(e + i, x + j, (size_t)run * sizeof *e);
       i += run - 1;
     } else if (j < 0 && -j <= n - 1) {
-      e[i] = 2.0 * x[-x_first] - x[-j - x_first];
+      e[i] = 2.0 * x[0] - x[-j];
     } else if (j >= n && 2 * n - 2 - j >= 0) {
-      e[i] = 2.0 * x[n - 1 - x_first] - x[2 * n - 2 - j - x_first];
+      e[i] = 2.0 * x[n - 1] - x[2 * n - 2 - j];
     } else {
       e[i] = 0.0;
     }
@@ -313,7 +313,7 @@ static sn_status apply(const sn_fir *fir, bool direct, const double *x, int64_t 
                    (long long)first, (long long)(first + count), (long long)n);
   if (!sn_add_ok(count, fir->length - 1, &total)) return sn_fail(err, SN_E_MEMORY, "filter: the range is too long");
   SN_TRY(sn_alloc(&e, total, sizeof *e, "extended signal", err));
-  sn_extend_odd(x, 0, n, first - sn_fir_support(fir), total, e);
+  sn_extend_odd(x, n, first - sn_fir_support(fir), total, e);
   status = SN_OK;
   if (direct) convolve_direct(fir->taps, fir->length, e, count, y);
   else status = sn_fir_convolve(fir, e, count, y, err);

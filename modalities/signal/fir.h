@@ -54,9 +54,7 @@ SN_MUST_CHECK sn_status sn_fir_apply_direct(const sn_fir *fir, const double *x, 
 /* Valid part of a convolution with no padding: e (count + M - 1) is the signal already extended, y (count) [out]. */
 SN_MUST_CHECK sn_status sn_fir_convolve(const sn_fir *fir, const double *e, int64_t count, double *y, sn_error *err);
 
-/* e[i] = extension at sample first + i, i < count, as defined above (odd reflection, zeros beyond) of a signal of n samples.
- * x[0] is sample x_first of that signal: only what the range needs has to be there (itself, and for a range that reaches a
- * samples over an end, the a + 1 samples at that end). */
-void sn_extend_odd(const double *x, int64_t x_first, int64_t n, int64_t first, int64_t count, double *e);
+/* e[i] = extension of x (n) at sample first + i, i < count, as defined above: odd reflection, zeros beyond. */
+void sn_extend_odd(const double *x, int64_t n, int64_t first, int64_t count, double *e);
 
 #endif

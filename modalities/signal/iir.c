@@ -123,7 +123,7 @@ sn_status sn_iir_apply(const sn_iir *iir, const double *x, int64_t n, int64_t pa
                    (long long)n);
   int64_t total = n + 2 * pad;
   SN_TRY(sn_alloc(&e, total, sizeof *e, "extended signal", err));
-  sn_extend_odd(x, 0, n, -pad, total, e);
+  sn_extend_odd(x, n, -pad, total, e);
   run(iir, e, total, false);
   run(iir, e, total, true);
   for (int64_t i = 0; i < n; i++) y[i] = e[pad + i];

@@ -164,6 +164,8 @@ sn_status sn_resampler_apply(const sn_resampler *r, const double *x, int64_t x_f
     const double *h = r->taps + r->offset[phase];
     if (lo < x_first) h += x_first - lo, n -= x_first - lo, lo = x_first;
     if (lo + n > x_first + n_x) n = x_first + n_x - lo;
+    y[k] = 0.0;
+    if (n <= 0) continue;
     const double *in = x + (lo - x_first);
     double a = 0.0, b = 0.0, c = 0.0, d = 0.0; /* four chains: the sum's order is fixed and the unit stays busy */
     int64_t i = 0;
@@ -195,7 +197,7 @@ sn_status sn_resample_fft(sn_ratio ratio, const double *x, int64_t n, double *y,
   SN_TRY_GOTO(sn_alloc(&spectrum, most / 2 + 1, sizeof *spectrum, "resampling", err), done);
   SN_TRY_GOTO(sn_fft_create(n_in, &forward, err), done);
   SN_TRY_GOTO(sn_fft_create(n_out, &inverse, err), done);
-  sn_extend_odd(x, 0, n, 0, n_in, in);
+  sn_extend_odd(x, n, 0, n_in, in);
   SN_TRY_GOTO(sn_fft_forward(forward, in, spectrum, err), done);
   for (int64_t k = least / 2 + 1; k <= most / 2; k++) spectrum[k] = 0.0;
   /* The term at half the lower rate stands for two: cutting joins it with its mirror, padding shares it out. */
