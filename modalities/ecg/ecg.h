@@ -9,8 +9,8 @@
  *                 (p + 1/2) P / rate
  *   orientations  the lead's direction (leads.h)
  *   channels      the lead's number;  positions: p, the index of the patch in the window;  sensors: SN_SENSOR_ECG
- * A patch without any valid sample makes no token; an absent lead makes none.  flat_patches counts patches whose conditioned
- * values deviate by at most flat_std. */
+ * A patch without any valid sample makes no token; an absent lead makes none.  flat_patches counts patches whose
+ * values have a variance below 1e-8 (they can be no normalised target). */
 #ifndef SN_MODALITIES_ECG_ECG_H
 #define SN_MODALITIES_ECG_ECG_H
 
