@@ -17,7 +17,7 @@ bool sn_add_ok(int64_t a, int64_t b, int64_t *sum);
 SN_MUST_CHECK sn_status sn_alloc(void *out, int64_t count, int64_t size, const char *what, sn_error *err);
 
 /* Grows *inout (may hold NULL) to hold new_count elements; contents kept, the new tail is NOT cleared.
- * On failure *inout is untouched. */
+ * On failure *inout is untouched. What is grown must not be 64-byte aligned memory: the alignment is lost. */
 SN_MUST_CHECK sn_status sn_realloc(void *inout, int64_t new_count, int64_t size, const char *what, sn_error *err);
 
 /* Amortised growth for dynamic arrays: makes *capacity >= needed (doubling). inout as in sn_realloc. */

@@ -9,7 +9,9 @@
 #include "core/status.h"
 
 /* Writes through `path.tmp-PID`, fsyncs, renames over `path`, fsyncs the parent. On any failure the old file is
- * untouched and the temporary is removed. */
+ * untouched and the temporary is removed; only when the very last step fails, the fsync of the parent, is the new file in
+ * place already, and the message says so. After a failed write every further write and the commit fail. One writer per
+ * path at a time. A link at `path` is replaced, not followed. printf: numbers as in the "C" locale. */
 typedef struct sn_file_writer sn_file_writer;
 SN_MUST_CHECK sn_status sn_file_writer_open(const char *path, sn_file_writer **out, sn_error *err);
 SN_MUST_CHECK sn_status sn_file_writer_write(sn_file_writer *writer, const void *data, int64_t n, sn_error *err);
@@ -22,17 +24,17 @@ void sn_file_writer_abort(sn_file_writer *writer); /* accepts NULL */
 SN_MUST_CHECK sn_status sn_write_file(const char *path, const void *data, int64_t n, sn_error *err);
 
 SN_MUST_CHECK sn_status sn_make_directories(const char *path, sn_error *err); /* mkdir -p */
-SN_MUST_CHECK sn_status sn_remove_tree(const char *path, sn_error *err);      /* never follows links */
-SN_MUST_CHECK sn_status sn_fsync_path(const char *path, sn_error *err);       /* file or directory */
-SN_MUST_CHECK sn_status sn_rename(const char *from, const char *to, sn_error *err);
-SN_MUST_CHECK sn_status sn_free_space(const char *path, int64_t *bytes, sn_error *err);
-bool sn_path_exists(const char *path);
+SN_MUST_CHECK sn_status sn_remove_tree(const char *path, sn_error *err); /* never follows links; absent is SN_OK */
+SN_MUST_CHECK sn_status sn_fsync_path(const char *path, sn_error *err);  /* file or directory */
+SN_MUST_CHECK sn_status sn_rename(const char *from, const char *to, sn_error *err); /* fsyncs the parent of `to` */
+SN_MUST_CHECK sn_status sn_free_space(const char *path, int64_t *bytes, sn_error *err); /* for an ordinary user */
+bool sn_path_exists(const char *path); /* links are followed */
 bool sn_path_is_directory(const char *path);
 
 typedef struct sn_dir_entry {
   char *name;
   bool is_directory; /* links are resolved */
-  int64_t size;
+  int64_t size;      /* -1: a link to nowhere */
   int64_t mtime_ns;
 } sn_dir_entry;
 
@@ -42,7 +44,8 @@ void sn_dir_free(sn_dir_entry *entries, int64_t n);
 
 /* dir + "/" + name into a fresh string (sn_free). name absolute: a copy of name. */
 SN_MUST_CHECK sn_status sn_path_join(const char *dir, const char *name, char **out, sn_error *err);
-/* Pointers into `path`: the part after the last '/', and the extension with its dot ("" if none). */
+/* Pointers into `path`: the part after the last '/', and its extension from the last dot on ("" if none; the dot that a
+ * hidden file begins with does not count). */
 const char *sn_path_base(const char *path);
 const char *sn_path_extension(const char *path);
 

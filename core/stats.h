@@ -15,12 +15,12 @@ static inline double sn_sum_value(const sn_sum *s) { return s->sum + s->compensa
 
 typedef struct sn_stats {
   int64_t n, missing;
-  double min, max, mean, std; /* std with divisor n; all NaN when n == 0 */
+  double min, max, mean, std; /* std with divisor n, two passes; all NaN when n == 0; mean and std NaN with infinities */
 } sn_stats;
 sn_stats sn_stats_of(const double *x, int64_t n);
 
 /* Quantile q in [0,1] with linear interpolation between order statistics (numpy's default) of the values that are not
- * NaN; NaN when there are none. `work` holds n doubles and is overwritten. */
+ * NaN; NaN when there are none or q is outside. `work` holds n doubles and is overwritten. */
 double sn_quantile(const double *x, int64_t n, double q, double *work);
 
 #endif

@@ -39,6 +39,7 @@ typedef struct sn_sample {
   int64_t flat_patches;  /* counted while conditioning */
 } sn_sample;
 
+/* All zero (also `valid`), but recording and channels -1. SN_E_ARGUMENT for n_tokens < 0 or patch_size < 1. */
 SN_MUST_CHECK sn_status sn_sample_create(int64_t n_tokens, int64_t patch_size, bool with_valid, sn_sample **out,
                                          sn_error *err);
 void sn_sample_destroy(sn_sample *sample); /* accepts NULL */
@@ -62,10 +63,12 @@ typedef struct sn_token_batch {
   uint8_t *sensors;      /* (n_slots) */
 } sn_token_batch;
 
-/* Packs n samples in the given order (NULL entries are empty places and are skipped). All must share patch_size. */
+/* Packs n samples in the given order (NULL entries are empty places and are skipped). All must share patch_size
+ * (SN_E_ARGUMENT otherwise). Where only some have `valid`, the others count as valid throughout. Nothing to pack gives a
+ * batch of no samples and no slots. */
 SN_MUST_CHECK sn_status sn_token_batch_pack(const sn_sample *const *samples, int64_t n, sn_token_batch **out,
                                             sn_error *err);
-void sn_token_batch_destroy(sn_token_batch *batch);
+void sn_token_batch_destroy(sn_token_batch *batch); /* accepts NULL */
 
 static inline int64_t sn_round_up(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
