@@ -85,7 +85,7 @@ struct sn_op {
   const char *summary;                 /* the formula, one line */
   size_t attr_size;
   /* Checks inputs and attr (SN_E_ARGUMENT) and fills n_out, shapes and dtypes of out[], and of saved[] when with_saved.
-   * Sees only shapes: never reads data. */
+   * Sees only shapes: never reads data. data of what it fills in is set by the caller afterwards. */
   sn_status (*infer)(sn_op_call *call, bool with_saved, sn_error *err);
   double (*flops)(const sn_op_call *call, bool backward); /* multiply and add count as two */
   double (*bytes)(const sn_op_call *call, bool backward); /* least traffic */

@@ -138,6 +138,8 @@ sn_status sn_op_case_create(const sn_op *op, const sn_op_sample *sample, sn_op_r
   }
   SN_TRY_GOTO(make_inputs(c, &stream, err), fail);
   SN_TRY_GOTO(op->infer(&c->call, with_saved, err), fail);
+  for (int i = 0; i < c->call.n_out; i++) c->call.out[i].data = NULL; /* infer may have copied a whole input */
+  for (int i = 0; i < c->call.n_saved; i++) c->call.saved[i].data = NULL;
   SN_TRY_GOTO(make_outputs(c, &stream, err), fail);
   for (int i = 0; with_saved && i < c->call.n_saved; i++)
     SN_TRY_GOTO(guarded(c, &c->call.saved[i], 0xFF, err), fail);

@@ -202,6 +202,8 @@ static sn_status prepare_call(sn_tape *tape, sn_op_call *call, const sn_op *op, 
   sn_status status = op->infer(call, with_saved, err);
   if (status != SN_OK) return sn_error_prefix(err, status, "op %s", op->name);
   assert(call->n_out <= SN_OP_MAX_OUT && call->n_saved <= SN_OP_MAX_SAVED);
+  for (int i = 0; i < call->n_out; i++) call->out[i].data = NULL; /* infer may have copied a whole input */
+  for (int i = 0; i < call->n_saved; i++) call->saved[i].data = NULL;
   for (int i = 0; i < call->n_out; i++) SN_TRY_GOTO(tensor_alloc(tape, &call->out[i], err), fail);
   for (int i = 0; i < call->n_saved && with_saved; i++) SN_TRY_GOTO(tensor_alloc(tape, &call->saved[i], err), fail);
   return SN_OK;
