@@ -1,3 +1,4 @@
+/* needs: full */
 #include "datasets/manifest.h"
 
 #include <errno.h>
