@@ -4,8 +4,14 @@
  * command puts the tables together.  From that one table come defaults, ranges, --help, the YAML reader, --set, the
  * resolved dump and the documentation.  Keys are matched exactly; an unknown one is an error that names the nearest key.
  *
- * Phases: a YAML document may hold `phases:`, a list of mappings; each overrides keys of the top level for one phase.
- * Nested mappings are dotted keys: `train: {lr: 1e-3}` is train.lr. */
+ * Phases: a YAML document may hold `phases:`, a list of mappings; each overrides keys of the top level for one phase and
+ * may have a `name`.  A phase's own setting stands over the top level's, whatever the order of setting;
+ * `--set phases.0.train.lr=1e-3` reaches into it.  A later document's list of phases replaces an earlier one.
+ * Nested mappings are dotted keys: `train: {lr: 1e-3}` is train.lr.  Within one document a key may be given once; anchors,
+ * aliases, tags and null are refused.  A sequence is for list types only; a text is cut at commas for a list.
+ *
+ * Errors: a wrong key or value is SN_E_ARGUMENT with file, line and key (sn_error.field); bad syntax is SN_E_CORRUPT.
+ * After a failed load some keys of the document may be set. */
 #ifndef SN_CORE_CONFIG_H
 #define SN_CORE_CONFIG_H
 
@@ -31,23 +37,25 @@ typedef struct sn_config_entry {
   sn_config_type type;
   const char *fallback;   /* default as text; NULL: no default, the key must be set by the user */
   double least, most;     /* inclusive range for numbers; least > most means unbounded */
-  const char *unit;       /* QUANTITY: "s", "Hz", "m", "HU", "mV", "uV", "V", "deg" ...; else NULL */
+  const char *unit;       /* QUANTITY: one of the units below; else NULL */
   const char *choices;    /* CHOICE only */
   const char *help;       /* one line */
 } sn_config_entry;
 
 /* Unit families known to QUANTITY: time (us ms s min h d), frequency (mHz Hz kHz), length (um mm cm m),
- * voltage (nV uV µV mV V), HU, %, deg, bytes (B KiB MiB GiB). */
+ * voltage (nV uV µV mV V), HU, %, deg, bytes (B KiB MiB GiB). false: an unknown unit, or another dimension. */
 bool sn_unit_convert(double value, const char *from, const char *to, double *converted);
 
 typedef struct sn_config sn_config;
 
-/* tables: n_tables arrays. A key that occurs twice, or a default outside its own range, is SN_E_STATE. */
+/* tables: n_tables arrays, which must outlive the configuration. A key that occurs twice or is also a group of keys, a
+ * default that is not a value of its entry, an unknown unit, and the keys `name` and `phases` are SN_E_STATE. */
 SN_MUST_CHECK sn_status sn_config_create(const sn_config_entry *const *tables, int64_t n_tables, sn_config **out,
                                          sn_error *err);
 void sn_config_destroy(sn_config *config);
 
-/* Later settings win. `origin` ("--set", a file name) stands in messages. */
+/* Later settings win. The value is text as after --set: numbers with or without unit, lists cut at commas (brackets
+ * around them are allowed). line -1: none. `origin` ("--set", a file name) stands in messages. */
 SN_MUST_CHECK sn_status sn_config_set(sn_config *config, const char *key, const char *value, const char *origin,
                                       int64_t line, sn_error *err);
 /* "key=value" */
@@ -76,10 +84,13 @@ const sn_config_entry *sn_config_find(const sn_config *config, const char *key);
 /* Phases. A document without `phases:` has one, equal to the top level. The phase is owned by config. */
 int64_t sn_config_phases(const sn_config *config);
 const sn_config *sn_config_phase(const sn_config *config, int64_t i);
+const char *sn_config_phase_name(const sn_config *config, int64_t i); /* NULL: without a name */
 
-/* Resolved dump: every key with its value, nested objects, phases included; reads back to the same configuration. */
+/* Resolved dump: every key that has a value, nested objects, phases with what they override; valid JSON and YAML, reads
+ * back to the same configuration and then dumps to the same bytes. */
 void sn_config_write_json(const sn_config *config, sn_json_writer *writer);
-/* Table of keys, types, defaults, ranges, units and help, for --help and docs. prefix "" for all. */
+/* Table of keys, types, defaults, ranges, units and help, for --help and docs. prefix "" for all; a prefix of no key is
+ * SN_E_ARGUMENT. Appends to out. */
 SN_MUST_CHECK sn_status sn_config_help(const sn_config *config, const char *prefix, sn_string *out, sn_error *err);
 
 #endif

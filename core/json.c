@@ -491,6 +491,8 @@ bool sn_json_as_f64(const sn_json *json, double *value) {
   return true;
 }
 
+bool sn_json_as_bool(const sn_json *json) { return json != NULL && json->type == SN_JSON_BOOL && json->as.boolean; }
+
 const char *sn_json_as_string(const sn_json *json) {
   return json != NULL && json->type == SN_JSON_STRING ? json->as.text : NULL;
 }

@@ -42,6 +42,7 @@ SN_MUST_CHECK sn_status sn_json_get_string(const sn_json *json, const char *key,
 /* Value of a node itself (SN_JSON_INT counts as a real as well). */
 bool sn_json_as_i64(const sn_json *json, int64_t *value);
 bool sn_json_as_f64(const sn_json *json, double *value);
+bool sn_json_as_bool(const sn_json *json);          /* false if not a boolean: ask sn_json_kind */
 const char *sn_json_as_string(const sn_json *json); /* NULL if not a string */
 
 /* Writer: appends to a string; commas and indentation are its own business. The first error sticks and later calls do
