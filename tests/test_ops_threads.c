@@ -1,0 +1,116 @@
+/* The fast kernels give the same bits with 1, 2 and 5 threads, on shapes large enough for threads to be woken. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/philox.h"
+#include "kernels/adamw/adamw.h"
+#include "kernels/cast/cast.h"
+#include "kernels/ema_update/ema_update.h"
+#include "kernels/gather_rows/gather_rows.h"
+#include "kernels/gelu/gelu.h"
+#include "kernels/layernorm/layernorm.h"
+#include "kernels/masked_patch_loss/masked_patch_loss.h"
+#include "kernels/op_rules.h"
+#include "kernels/op_verify.h"
+#include "kernels/scale/scale.h"
+#include "kernels/scatter_rows/scatter_rows.h"
+
+enum { ROWS = 1027, WIDTH = 193 };
+
+static sn_error error;
+static int32_t gather_index[ROWS], scatter_index[ROWS];
+
+static const sn_layernorm_attr layernorm = {1e-6, SN_BF16};
+static const sn_gelu_attr gelu = {SN_GELU_ERF};
+static const sn_gather_rows_attr gather = {gather_index, ROWS, SN_F32};
+static const sn_scatter_rows_attr scatter = {scatter_index, 300, SN_F32};
+static const sn_scale_attr scale = {0.3};
+static const sn_cast_attr cast = {SN_BF16};
+static const sn_adamw_attr adamw = {1e-3, 0.9, 0.95, 1e-8, 0.05, 1.0, 3};
+static const sn_ema_update_attr ema = {0.99};
+static const sn_masked_patch_loss_attr patch = {SN_PATCH_L2, 0};
+
+#define X SN_S2(ROWS, WIDTH)
+#define XB SN_S2B(ROWS, WIDTH)
+#define FLAGS(n, m) {.n_dims = 2, .shape = {n, m}, .dtype = SN_U8, .fill = SN_FILL_INDEX, .scale = 3.0}
+
+static const sn_op_sample large[] = {
+    {.name = "layernorm", .attr = &layernorm, .n_in = 3, .in = {X, SN_S1(WIDTH), SN_S1(WIDTH)}},
+    {.name = "gelu", .attr = &gelu, .n_in = 1, .in = {XB}},
+    {.name = "gather_rows", .attr = &gather, .n_in = 2, .in = {SN_S2(401, WIDTH), SN_S1(WIDTH)}},
+    {.name = "scatter_rows", .attr = &scatter, .n_in = 1, .in = {X}},
+    {.name = "add", .n_in = 2, .in = {X, XB}},
+    {.name = "add", .n_in = 2, .in = {X, SN_S1(WIDTH)}},
+    {.name = "scale", .attr = &scale, .n_in = 1, .in = {X}},
+    {.name = "cast", .attr = &cast, .n_in = 1, .in = {X}},
+    {.name = "column_sums", .n_in = 1, .in = {XB}},
+    {.name = "sum_squares", .n_in = 1, .in = {X}},
+    {.name = "adamw", .attr = &adamw, .n_in = 4, .in = {X, X, X, {.n_dims = 2, .shape = {ROWS, WIDTH}, .fill = SN_FILL_POSITIVE}}},
+    {.name = "ema_update", .attr = &ema, .n_in = 2, .in = {X, X}},
+    {.name = "masked_patch_loss", .attr = &patch, .n_in = 4, .in = {XB, X, FLAGS(ROWS, WIDTH), FLAGS(ROWS, 1)}},
+};
+enum { N_LARGE = sizeof large / sizeof large[0] };
+
+/* Everything a call writes with so many threads, appended to fresh memory. */
+static int64_t outcome(const sn_op *op, const sn_op_sample *sample, int n_threads, unsigned char **bytes) {
+  sn_device_options options = {.n_threads = n_threads, .isa_cap = SN_ISA_AMX};
+  sn_device *device;
+  sn_op_case *c;
+  int64_t total = 0;
+  if (sn_device_create_cpu(&options, &device, &error) != SN_OK) fail_msg("%s", error.message);
+  assert_int_equal(device->n_threads, n_threads);
+  if (sn_op_case_create(op, sample, SN_RUN_BF16, true, &c, &error) != SN_OK) fail_msg("%s", error.message);
+  assert_int_equal(sn_op_case_want(c, ~0u, false, &error), SN_OK);
+  sn_op_call *call = sn_op_case_call(c);
+  if (sn_op_case_run(c, device, op->impls[0], false, &error) != SN_OK) fail_msg("%s", error.message);
+  if (op->grad_inputs && sn_op_case_run(c, device, op->impls[0], true, &error) != SN_OK) fail_msg("%s", error.message);
+  *bytes = NULL;
+  for (int i = 0; i < SN_OP_MAX_OUT + SN_OP_MAX_IN; i++) {
+    const sn_tensor *t = i < SN_OP_MAX_OUT ? &call->out[i] : &call->din[i - SN_OP_MAX_OUT];
+    if (!t->data) continue;
+    int64_t n = sn_tensor_bytes(t);
+    *bytes = realloc(*bytes, (size_t)(total + n + 1));
+    assert_non_null(*bytes);
+    memcpy(*bytes + total, t->data, (size_t)n);
+    total += n;
+  }
+  sn_op_case_destroy(c);
+  sn_device_destroy(device);
+  return total;
+}
+
+static void same_bits(void **state) {
+  const sn_op_sample *sample = *state;
+  const sn_op *op = sn_op_find(sample->name);
+  assert_non_null(op);
+  assert_string_equal(op->impls[0]->name, "cpu");
+  unsigned char *one, *more;
+  int64_t n = outcome(op, sample, 1, &one);
+  assert_true(n > 0);
+  for (int n_threads = 2; n_threads <= 5; n_threads += 3) {
+    assert_int_equal(outcome(op, sample, n_threads, &more), n);
+    if (memcmp(one, more, (size_t)n) != 0) fail_msg("%s: other bits with %d threads", op->name, n_threads);
+    free(more);
+  }
+  free(one);
+}
+
+int main(void) {
+  sn_random random = sn_random_at(1, SN_PURPOSE_TEST, 0, 0);
+  for (int i = 0; i < ROWS; i++) {
+    gather_index[i] = (int32_t)sn_random_below(&random, 403) - 2;
+    if (i % 3 == 0) gather_index[i] = -1;
+    scatter_index[i] = (int32_t)sn_random_below(&random, 301) - 1;
+  }
+  struct CMUnitTest tests[N_LARGE];
+  for (int i = 0; i < N_LARGE; i++)
+    tests[i] = (struct CMUnitTest){.name = large[i].name, .test_func = same_bits, .initial_state = (void *)(uintptr_t)&large[i]};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
