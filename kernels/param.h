@@ -1,7 +1,7 @@
 /* Named parameters of a model, with their gradients, moments and moving average.
  *
- * One sn_params owns everything.  Values are fp32 (fp64 in the reference path); backends keep repacked copies (bf16,
- * blocked layouts) in `packed`, valid while packed_version == version. */
+ * One sn_params owns everything.  Values are fp32 (fp64 in the reference path); implementations keep repacked
+ * copies (bf16, blocked layouts) in `packed`, valid for one version: whoever changes a value makes version grow. */
 #ifndef SN_KERNELS_PARAM_H
 #define SN_KERNELS_PARAM_H
 
@@ -41,9 +41,8 @@ typedef struct sn_param {
   bool decay;       /* weight decay applies */
   int64_t layer;    /* depth id for layer-wise decay (objectives.md O3); -1: head */
   uint64_t version; /* grows with every change of value */
-  void *packed;     /* backend's repacked copies, freed by packed_free */
+  void *packed;     /* implementations' repacked copies (kernels/packed.h), freed by packed_free */
   void (*packed_free)(void *packed);
-  uint64_t packed_version;
 } sn_param;
 
 typedef struct sn_params sn_params;

@@ -182,13 +182,13 @@ static void prove_comparison_can_fail(sn_device *device, const sn_op *op, const 
   if (report.failure[0] == '\0') fail_msg("%s, %s: an output that is 5 %% off went unnoticed", op->name, sample->name);
 }
 
-void op_check_implementations(const sn_op *op, const sn_op_sample *sample) {
-  sn_device *device;
-  REQUIRE_OK(sn_device_create_cpu(NULL, &device, &check_error));
-  int made = 0;
+/* All implementations on one device; returns how many runs were made. */
+static int check_on_device(sn_device *device, const sn_op *op, const sn_op_sample *sample, bool with_reference) {
   const sn_op_impl *ref = find_impl(op, NULL);
+  int made = 0;
   for (const sn_op_impl *const *impl = op->impls; *impl != NULL; impl++)
     for (int run = SN_RUN_F64; run < SN_N_RUNS; run++) {
+      if (*impl == ref && !with_reference) continue;
       sn_op_report report;
       REQUIRE_OK(sn_op_verify(device, op, sample, (sn_op_run)run, *impl, &report, &check_error));
       bool asked = run == SN_RUN_F64 || (run == SN_RUN_F32 ? sample->tol_f32 : sample->tol_bf16) >= 0;
@@ -196,12 +196,25 @@ void op_check_implementations(const sn_op *op, const sn_op_sample *sample) {
         fail_msg("%s, %s: the reference does not take %s: %s", op->name, sample->name, sn_op_run_name((sn_op_run)run),
                  report.why_not);
       if (report.failure[0] != '\0')
-        fail_msg("%s, %s, %s, %s: %s", op->name, sample->name, (*impl)->name, sn_op_run_name((sn_op_run)run),
-                 report.failure);
+        fail_msg("%s, %s, %s on %s, %s: %s", op->name, sample->name, (*impl)->name, sn_isa_name(device->isa),
+                 sn_op_run_name((sn_op_run)run), report.failure);
       made += report.ran;
     }
-  if (made == 0) fail_msg("%s, %s: no run was made", op->name, sample->name);
+  return made;
+}
+
+void op_check_implementations(const sn_op *op, const sn_op_sample *sample) {
+  sn_device *device;
+  REQUIRE_OK(sn_device_create_cpu(NULL, &device, &check_error));
+  if (check_on_device(device, op, sample, true) == 0) fail_msg("%s, %s: no run was made", op->name, sample->name);
   if (sample->why_zero == NULL) prove_comparison_can_fail(device, op, sample);
+  for (int cap = SN_ISA_PORTABLE; cap < (int)device->isa; cap++) {
+    sn_device_options options = {.isa_cap = (sn_isa)cap, .n_threads = 3};
+    sn_device *capped;
+    REQUIRE_OK(sn_device_create_cpu(&options, &capped, &check_error));
+    (void)check_on_device(capped, op, sample, false);
+    sn_device_destroy(capped);
+  }
   sn_device_destroy(device);
 }
 

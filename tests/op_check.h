@@ -12,7 +12,8 @@
  *   the larger of the two and of |gradient| (the size that a derivative along such a direction has).  Then it proves that
  *   it can fail: gradient scaled by 1.01, one element of each gradient changed by 1 % of the largest, each gradient zeroed;
  *   each must be caught.
- * op_check_implementations: sn_op_verify (kernels/op_verify.h) for every implementation in f64, f32 and bf16: NaN
+ * op_check_implementations: sn_op_verify (kernels/op_verify.h) for every implementation in f64, f32 and bf16, on this
+ *   machine's instruction set and on every smaller one (isa_cap, 3 threads): NaN
  *   pre-fill, [out] and [acc], each gradient alone, same bits twice, red zones, inputs untouched; the reference must run in
  *   each run that the sample has, and at least one run must have been made.  It proves that the comparison can fail with
  *   an implementation whose output is off by 5 % of the largest in one element.

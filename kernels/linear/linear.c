@@ -58,7 +58,7 @@ static void retype(void *attr, sn_dtype residual, sn_dtype product) {
   a->y_dtype = sn_retype(a->y_dtype, residual, product);
 }
 
-static const sn_op_impl *const IMPLS[] = {&sn_linear_ref, NULL};
+static const sn_op_impl *const IMPLS[] = {&sn_linear_cpu, &sn_linear_ref, NULL};
 
 static const sn_linear_attr TO_PRODUCT = {SN_BF16}, TO_RESIDUAL = {SN_F32};
 

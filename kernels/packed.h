@@ -1,0 +1,24 @@
+/* Repacked copies of a parameter's value that an implementation keeps with the parameter (sn_param.packed): a list, one
+ * entry per layout.  An entry is valid while its version is the parameter's; whoever finds it stale fills it again. */
+#ifndef SN_KERNELS_PACKED_H
+#define SN_KERNELS_PACKED_H
+
+#include <stdint.h>
+
+#include "core/status.h"
+#include "kernels/param.h"
+
+typedef struct sn_packed {
+  struct sn_packed *next;
+  const void *layout; /* what the bytes mean: the address of something that lives as long as the device */
+  int variant;
+  uint64_t version;   /* of the parameter when it was filled; 0: never */
+  int64_t bytes;
+  void *data;         /* 64-byte aligned */
+} sn_packed;
+
+/* The entry for (layout, variant), made on first use (version 0). The same key with another size is SN_E_STATE. */
+SN_MUST_CHECK sn_status sn_packed_get(sn_param *param, const void *layout, int variant, int64_t bytes, sn_packed **out,
+                                      sn_error *err);
+
+#endif
