@@ -101,6 +101,8 @@ struct sn_recording {
   int64_t n_files;
   char **files;                    /* names, beside the one that was opened, of the files it consists of: header first, then
                                       segment headers and signal files in the order of first mention; no annotations */
+  int64_t n_file_slots;            /* of the hash table behind sn_recording_add_file */
+  int64_t *file_slots;             /* index + 1 into files, 0 free */
   int64_t n_comments;
   char **comments;                 /* header comment lines without their mark, UTF-8; may hold private text: never printed */
 };
@@ -140,6 +142,11 @@ SN_MUST_CHECK sn_status sn_recording_set_channels(sn_recording *recording, int64
 
 SN_MUST_CHECK sn_status sn_recording_read(const sn_recording *recording, int64_t channel, int64_t segment, int64_t first,
                                           int64_t count, double *values, sn_error *err);
+/* SN_E_UNSUPPORTED when the format stores none. */
+SN_MUST_CHECK sn_status sn_recording_read_stored(const sn_recording *recording, int64_t channel, int64_t segment,
+                                                 int64_t first, int64_t count, int32_t *stored, sn_error *err);
+SN_MUST_CHECK sn_status sn_recording_annotations(const sn_recording *recording, const char *which, sn_annotations **out,
+                                                 sn_error *err); /* an empty list when the format has none */
 int64_t sn_recording_find_channel(const sn_recording *recording, const char *name); /* by cleaned name; -1 */
 int64_t sn_recording_samples(const sn_recording *recording, int64_t channel, int64_t segment); /* segment -1: all */
 double sn_recording_rate(const sn_recording *recording, int64_t channel);                      /* Hz */

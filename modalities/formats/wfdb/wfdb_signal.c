@@ -1,0 +1,279 @@
+/* Signal files: the packing of each format (signal(5)) and reading a window of one signal.
+ *
+ * HOW IT WORKS.  A file is one sequence of samples, frame after frame; signal s takes per_frame[s] neighbouring samples of
+ * each frame.  A codec maps a sample's index in that sequence to bytes, so a window of one signal is a strided walk.  Bytes
+ * come in pieces of at most BUFFER through positioned reads into the stack: no allocation, no shared state.  Format 8 holds
+ * differences; its running values at every BLOCK-th frame are collected in one pass on first use, under a lock. */
+#include <string.h>
+
+#include "core/alloc.h"
+#include "modalities/formats/wfdb/wfdb_parts.h"
+
+enum { BUFFER = 65536, BLOCK = 4096 };
+
+/* ---- one getter a format: sample i of the sequence at b ---- */
+
+static inline int32_t get_8(const uint8_t *b, int64_t i) { return (int8_t)b[i]; }
+static inline int32_t get_16(const uint8_t *b, int64_t i) { return (int16_t)(b[2 * i] | b[2 * i + 1] << 8); }
+static inline int32_t get_61(const uint8_t *b, int64_t i) { return (int16_t)(b[2 * i] << 8 | b[2 * i + 1]); }
+static inline int32_t get_80(const uint8_t *b, int64_t i) { return (int32_t)b[i] - 128; }
+static inline int32_t get_160(const uint8_t *b, int64_t i) { return (b[2 * i] | b[2 * i + 1] << 8) - 32768; }
+static inline int32_t sign_extend(uint32_t v, int bits) { return (int32_t)(v << (32 - bits)) >> (32 - bits); }
+static inline int32_t get_24(const uint8_t *b, int64_t i) {
+  const uint8_t *p = b + 3 * i;
+  return sign_extend((uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16, 24);
+}
+static inline int32_t get_32(const uint8_t *b, int64_t i) {
+  const uint8_t *p = b + 4 * i;
+  return (int32_t)((uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24);
+}
+/* 212: two samples in three bytes. Even: 12 low bits of the first pair. Odd: its 4 high bits, above the third byte. */
+static inline int32_t get_212(const uint8_t *b, int64_t i) {
+  const uint8_t *p = b + 3 * (i >> 1);
+  uint32_t v = i & 1 ? (uint32_t)(p[1] & 0xF0) << 4 | p[2] : (uint32_t)(p[1] & 0x0F) << 8 | p[0];
+  return sign_extend(v, 12);
+}
+/* 310: three samples in two pairs. Bits 1..10 of each pair are the first two, the 5 high bits of both the third. */
+static inline int32_t get_310(const uint8_t *b, int64_t i) {
+  const uint8_t *p = b + 4 * (i / 3);
+  int64_t k = i % 3;
+  if (k < 2) return sign_extend(((uint32_t)p[2 * k] | (uint32_t)p[2 * k + 1] << 8) >> 1 & 0x3FF, 10);
+  return sign_extend((uint32_t)(p[1] >> 3) | (uint32_t)(p[3] >> 3) << 5, 10);
+}
+/* 311: three samples in the 30 low bits of a little-endian word. */
+static inline int32_t get_311(const uint8_t *b, int64_t i) {
+  const uint8_t *p = b + 4 * (i / 3) + i % 3; /* bit 10 k stands in byte k */
+  return sign_extend(((uint32_t)p[0] | (uint32_t)p[1] << 8) >> (2 * (i % 3)) & 0x3FF, 10);
+}
+
+#define DECODER(format, lowest)                                                                                        \
+  static void decode_##format(const uint8_t *b, int64_t first, int64_t stride, int64_t run, int64_t n, int32_t *out) { \
+    if (run == 1) {                                                                                                    \
+      for (int64_t k = 0; k < n; k++) {                                                                                \
+        int32_t v = get_##format(b, first + k * stride);                                                               \
+        out[k] = v == (lowest) ? INT32_MIN : v;                                                                        \
+      }                                                                                                                \
+      return;                                                                                                          \
+    }                                                                                                                  \
+    for (int64_t k = 0; k < n; k += run, first += stride) {                                                            \
+      for (int64_t j = 0; j < run; j++) {                                                                              \
+        int32_t v = get_##format(b, first + j);                                                                        \
+        out[k + j] = v == (lowest) ? INT32_MIN : v;                                                                    \
+      }                                                                                                                \
+    }                                                                                                                  \
+  }
+DECODER(16, -32768)
+DECODER(24, -8388608)
+DECODER(32, INT32_MIN)
+DECODER(61, -32768)
+DECODER(80, -128)
+DECODER(160, -32768)
+DECODER(310, -512)
+DECODER(311, -512)
+DECODER(8, INT32_MIN) /* differences: no missing mark */
+
+/* 212 with an even stride keeps its parity, which takes the branch out of the loop. */
+static void decode_212(const uint8_t *b, int64_t first, int64_t stride, int64_t run, int64_t n, int32_t *out) {
+  if (run == 1 && (stride & 1) == 0) {
+    const uint8_t *p = b + 3 * (first >> 1);
+    int64_t step = 3 * (stride >> 1);
+    if (first & 1) {
+      for (int64_t k = 0; k < n; k++, p += step) {
+        int32_t v = sign_extend((uint32_t)(p[1] & 0xF0) << 4 | p[2], 12);
+        out[k] = v == -2048 ? INT32_MIN : v;
+      }
+    } else {
+      for (int64_t k = 0; k < n; k++, p += step) {
+        int32_t v = sign_extend((uint32_t)(p[1] & 0x0F) << 8 | p[0], 12);
+        out[k] = v == -2048 ? INT32_MIN : v;
+      }
+    }
+    return;
+  }
+  for (int64_t k = 0; k < n; k += run, first += stride) {
+    for (int64_t j = 0; j < run; j++) {
+      int32_t v = get_212(b, first + j);
+      out[k + j] = v == -2048 ? INT32_MIN : v;
+    }
+  }
+}
+
+static const wfdb_codec CODECS[] = {
+    {0, WFDB_NOTHING, 0, 1, 1, {0, 0, 0}, true, INT32_MIN, NULL},
+    {8, WFDB_DIFFERENCES, 8, 1, 1, {0, 0, 0}, false, 0, decode_8},
+    {16, WFDB_PACKED, 16, 1, 2, {0, 0, 0}, true, -32768, decode_16},
+    {24, WFDB_PACKED, 24, 1, 3, {0, 0, 0}, true, -8388608, decode_24},
+    {32, WFDB_PACKED, 32, 1, 4, {0, 0, 0}, true, INT32_MIN, decode_32},
+    {61, WFDB_PACKED, 16, 1, 2, {0, 0, 0}, true, -32768, decode_61},
+    {80, WFDB_PACKED, 8, 1, 1, {0, 0, 0}, true, -128, decode_80},
+    {160, WFDB_PACKED, 16, 1, 2, {0, 0, 0}, true, -32768, decode_160},
+    {212, WFDB_PACKED, 12, 2, 3, {0, 2, 0}, true, -2048, decode_212},
+    {310, WFDB_PACKED, 10, 3, 4, {0, 2, 4}, true, -512, decode_310},
+    {311, WFDB_PACKED, 10, 3, 4, {0, 2, 3}, true, -512, decode_311},
+    {508, WFDB_FLAC, 8, 1, 1, {0, 0, 0}, true, -128, NULL},
+    {516, WFDB_FLAC, 16, 1, 2, {0, 0, 0}, true, -32768, NULL},
+    {524, WFDB_FLAC, 24, 1, 3, {0, 0, 0}, true, -8388608, NULL},
+};
+
+const wfdb_codec *sn_wfdb_codec(int format) {
+  for (size_t i = 0; i < sizeof CODECS / sizeof CODECS[0]; i++)
+    if (CODECS[i].format == format) return &CODECS[i];
+  return NULL;
+}
+
+bool sn_wfdb_codec_bytes(const wfdb_codec *codec, int64_t n_samples, int64_t *bytes) {
+  if (n_samples < 0 || !sn_mul_ok(n_samples / codec->group_samples, codec->group_bytes, bytes)) return false;
+  return sn_add_ok(*bytes, codec->partial_bytes[n_samples % codec->group_samples], bytes);
+}
+
+int64_t sn_wfdb_codec_samples(const wfdb_codec *codec, int64_t bytes) {
+  int64_t rest = bytes % codec->group_bytes, extra = 0;
+  while (extra + 1 < codec->group_samples && codec->partial_bytes[extra + 1] <= rest) extra++;
+  return bytes / codec->group_bytes * codec->group_samples + extra; /* below `bytes` except for 8-bit: no overflow */
+}
+
+/* ---- reading ---- */
+
+static sn_status with_stream(const wfdb_file *file, sn_stream **stream, sn_error *err) {
+  *stream = file->stream;
+  return file->stream != NULL ? SN_OK : sn_folder_open(file->folder, file->name, stream, err);
+}
+
+static void done_with_stream(const wfdb_file *file, sn_stream *stream) {
+  if (stream != file->stream) sn_stream_close(stream);
+}
+
+/* The walk that packed samples and differences share: decode() of samples [first, first + n) of one signal. */
+static sn_status read_sequence(const wfdb_file *file, const sn_stream *stream, int64_t index, int64_t first, int64_t n,
+                               int32_t *out, sn_error *err) {
+  uint8_t buffer[BUFFER];
+  const wfdb_codec *codec = file->codec;
+  const int64_t spf = file->per_frame[index], stride = file->frame_samples;
+  const int64_t capacity = BUFFER / codec->group_bytes * codec->group_samples - codec->group_samples;
+  while (n > 0) {
+    int64_t within = first % spf, run = spf - within < n ? spf - within : n, frames = 1;
+    if (run > capacity) run = capacity;
+    if (run == spf) {
+      frames = stride <= capacity - run ? 1 + (capacity - run) / stride : 1;
+      if (frames > n / spf) frames = n / spf;
+    }
+    int64_t start = first / spf * stride + file->offsets[index] + within;
+    int64_t group = start / codec->group_samples, local = start - group * codec->group_samples, bytes = 0;
+    if (!sn_wfdb_codec_bytes(codec, local + (frames - 1) * stride + run, &bytes) || bytes > BUFFER)
+      return sn_fail(err, SN_E_ARGUMENT, "'%s': a window of %lld bytes does not fit", file->name, (long long)bytes);
+    SN_TRY(sn_stream_read_exact(stream, file->byte_offset + group * codec->group_bytes, buffer, bytes, err));
+    codec->decode(buffer, local, stride, run, frames * run, out);
+    out += frames * run;
+    first += frames * run;
+    n -= frames * run;
+  }
+  return SN_OK;
+}
+
+/* Format 8: values before each block, for every signal at once. Called with the lock held. */
+static sn_status build_checkpoints(wfdb_file *file, const sn_stream *stream, sn_error *err) {
+  int64_t blocks = (file->n_frames + BLOCK - 1) / BLOCK, cells = 0;
+  if (!sn_mul_ok(blocks, file->n_signals, &cells))
+    return sn_fail(err, SN_E_MEMORY, "'%s' is too long for its index", file->name);
+  int32_t *table = NULL;
+  sn_status status;
+  SN_TRY(sn_alloc(&table, cells, sizeof *table, "index of a format 8 file", err));
+  for (int64_t s = 0; s < file->n_signals; s++) {
+    int64_t value = file->initial[s], spf = file->per_frame[s], total = file->n_frames * spf;
+    for (int64_t block = 0, at = 0; block < blocks; block++) {
+      table[block * file->n_signals + s] = (int32_t)value;
+      int64_t end = (block + 1) * BLOCK * spf < total ? (block + 1) * BLOCK * spf : total;
+      while (at < end) {
+        int32_t differences[1024];
+        int64_t n = end - at < 1024 ? end - at : 1024;
+        SN_TRY_GOTO(read_sequence(file, stream, s, at, n, differences, err), fail);
+        for (int64_t i = 0; i < n; i++) value += differences[i];
+        at += n;
+      }
+      if (value < -INT32_MAX || value > INT32_MAX) {
+        status = sn_fail(err, SN_E_CORRUPT, "'%s': the differences of signal %lld add up to %lld, beyond 32 bits",
+                         file->name, (long long)s, (long long)value);
+        goto fail;
+      }
+    }
+  }
+  file->checkpoints = table;
+  return SN_OK;
+fail:
+  sn_free(table);
+  return status;
+}
+
+static sn_status read_differences(wfdb_file *file, const sn_stream *stream, int64_t index, int64_t first, int64_t n,
+                                  int32_t *out, sn_error *err) {
+  pthread_mutex_lock(&file->lock);
+  sn_status status = file->checkpoints == NULL ? build_checkpoints(file, stream, err) : SN_OK;
+  pthread_mutex_unlock(&file->lock);
+  if (status != SN_OK) return status;
+  int64_t block_samples = BLOCK * file->per_frame[index], block = first / block_samples;
+  int64_t value = file->checkpoints[block * file->n_signals + index], at = block * block_samples;
+  while (at < first) {
+    int32_t differences[1024];
+    int64_t k = first - at < 1024 ? first - at : 1024;
+    SN_TRY(read_sequence(file, stream, index, at, k, differences, err));
+    for (int64_t i = 0; i < k; i++) value += differences[i];
+    at += k;
+  }
+  SN_TRY(read_sequence(file, stream, index, first, n, out, err));
+  for (int64_t i = 0; i < n; i++) {
+    value += out[i];
+    if (value < -INT32_MAX || value > INT32_MAX)
+      return sn_fail(err, SN_E_CORRUPT, "'%s': the differences of signal %lld pass 32 bits at sample %lld", file->name,
+                     (long long)index, (long long)(first + i));
+    out[i] = (int32_t)value;
+  }
+  return SN_OK;
+}
+
+static sn_status read_flac(wfdb_file *file, const sn_stream *stream, int64_t index, int64_t first, int64_t n,
+                           int32_t *out, sn_error *err) {
+  sn_status status = SN_OK;
+  int64_t n_channels, n_samples;
+  if (file->stream == NULL) {
+    wfdb_flac *flac = NULL;
+    SN_TRY(sn_wfdb_flac_open(stream, file->codec, &flac, &n_channels, &n_samples, err));
+    status = sn_wfdb_flac_read(flac, index, first, n, out, err);
+    sn_wfdb_flac_close(flac);
+    return status;
+  }
+  pthread_mutex_lock(&file->lock);
+  if (file->flac == NULL) status = sn_wfdb_flac_open(stream, file->codec, &file->flac, &n_channels, &n_samples, err);
+  if (status == SN_OK) status = sn_wfdb_flac_read(file->flac, index, first, n, out, err);
+  pthread_mutex_unlock(&file->lock);
+  return status;
+}
+
+sn_status sn_wfdb_file_read(wfdb_file *file, int64_t index, int64_t first, int64_t n, int32_t *stored, sn_error *err) {
+  if (n == 0) return SN_OK;
+  if (file->codec->storage == WFDB_NOTHING) {
+    for (int64_t i = 0; i < n; i++) stored[i] = INT32_MIN;
+    return SN_OK;
+  }
+  sn_stream *stream;
+  sn_status status;
+  SN_TRY(with_stream(file, &stream, err));
+  switch (file->codec->storage) {
+    case WFDB_DIFFERENCES: status = read_differences(file, stream, index, first, n, stored, err); break;
+    case WFDB_FLAC: status = read_flac(file, stream, index, first, n, stored, err); break;
+    default: status = read_sequence(file, stream, index, first, n, stored, err); break;
+  }
+  done_with_stream(file, stream);
+  return status;
+}
+
+void sn_wfdb_file_free(wfdb_file *file) {
+  sn_wfdb_flac_close(file->flac);
+  sn_stream_close(file->stream);
+  sn_free(file->name);
+  sn_free(file->offsets);
+  sn_free(file->per_frame);
+  sn_free(file->initial);
+  sn_free(file->checkpoints);
+  if (file->lock_ready) pthread_mutex_destroy(&file->lock);
+  memset(file, 0, sizeof *file);
+}

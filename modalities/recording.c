@@ -1,0 +1,315 @@
+/* What every reader of signals shares: the list of formats, opening by content, range checks, warnings, units. */
+#include "modalities/recording.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/alloc.h"
+#include "core/fs.h"
+#include "core/text.h"
+
+#define SN_FORMAT(name) extern const sn_format sn_format_##name;
+#include "modalities/formats/formats.def"
+#undef SN_FORMAT
+
+const sn_format *const sn_formats[] = {
+#define SN_FORMAT(name) &sn_format_##name,
+#include "modalities/formats/formats.def"
+#undef SN_FORMAT
+};
+const int64_t sn_n_formats = (int64_t)(sizeof sn_formats / sizeof sn_formats[0]);
+
+enum { SNIFF_BYTES = 1024 };
+
+/* ---- life of a recording ---- */
+
+sn_status sn_recording_create(const sn_recording_vtable *vtable, const char *format, void *self, sn_recording **out,
+                              sn_error *err) {
+  sn_recording *recording;
+  SN_TRY(sn_alloc(&recording, 1, sizeof *recording, "recording", err));
+  recording->vtable = vtable;
+  recording->self = self;
+  snprintf(recording->format, sizeof recording->format, "%s", format);
+  recording->age_years = NAN;
+  recording->rate_den = 1;
+  *out = recording;
+  return SN_OK;
+}
+
+sn_status sn_recording_set_channels(sn_recording *recording, int64_t n, sn_error *err) {
+  sn_free(recording->channels);
+  recording->channels = NULL;
+  recording->n_channels = 0;
+  SN_TRY(sn_alloc(&recording->channels, n, sizeof *recording->channels, "channels", err));
+  for (int64_t c = 0; c < n; c++) {
+    recording->channels[c].samples_per_frame = 1;
+    recording->channels[c].gain = 1;
+    recording->channels[c].unit_scale = 1;
+  }
+  recording->n_channels = n;
+  return SN_OK;
+}
+
+void sn_recording_destroy(sn_recording *recording) {
+  if (recording == NULL) return;
+  if (recording->vtable != NULL && recording->vtable->destroy != NULL) recording->vtable->destroy(recording);
+  sn_free(recording->channels);
+  sn_free(recording->segments);
+  sn_free(recording->warnings);
+  for (int64_t i = 0; i < recording->n_comments; i++) sn_free(recording->comments[i]);
+  sn_free(recording->comments);
+  for (int64_t i = 0; i < recording->n_files; i++) sn_free(recording->files[i]);
+  sn_free(recording->files);
+  sn_free(recording->file_slots);
+  sn_folder_close(recording->folder);
+  sn_free(recording);
+}
+
+/* ---- files: an intensive-care recording has tens of thousands, so names are found by hash (FNV-1a, open addressing) */
+
+static int64_t *find_slot(const sn_recording *recording, const char *name) {
+  uint64_t hash = 14695981039346656037u;
+  for (const char *p = name; *p != '\0'; p++) hash = (hash ^ (unsigned char)*p) * 1099511628211u;
+  uint64_t mask = (uint64_t)recording->n_file_slots - 1; /* a power of two, never full */
+  for (uint64_t i = hash & mask;; i = (i + 1) & mask) {
+    int64_t *slot = &recording->file_slots[i];
+    if (*slot == 0 || strcmp(recording->files[*slot - 1], name) == 0) return slot;
+  }
+}
+
+static sn_status grow_file_table(sn_recording *recording, sn_error *err) {
+  int64_t slots = recording->n_file_slots > 0 ? 2 * recording->n_file_slots : 16, *table = NULL;
+  SN_TRY(sn_realloc(&recording->files, slots / 2, sizeof *recording->files, "file names", err));
+  SN_TRY(sn_alloc(&table, slots, sizeof *table, "file names", err));
+  sn_free(recording->file_slots);
+  recording->file_slots = table;
+  recording->n_file_slots = slots;
+  for (int64_t i = 0; i < recording->n_files; i++) *find_slot(recording, recording->files[i]) = i + 1;
+  return SN_OK;
+}
+
+sn_status sn_recording_add_file(sn_recording *recording, const char *name, sn_error *err) {
+  if (2 * recording->n_files >= recording->n_file_slots) SN_TRY(grow_file_table(recording, err));
+  int64_t *slot = find_slot(recording, name);
+  if (*slot != 0) return SN_OK;
+  SN_TRY(sn_strdup(&recording->files[recording->n_files], name, "file name", err));
+  *slot = ++recording->n_files;
+  return SN_OK;
+}
+
+void sn_annotations_destroy(sn_annotations *list) {
+  if (list == NULL) return;
+  for (int64_t i = 0; i < list->n; i++) sn_free(list->items[i].text);
+  sn_free(list->items);
+  sn_free(list->warnings);
+  sn_free(list);
+}
+
+/* ---- opening ---- */
+
+static sn_status read_head(const sn_folder *folder, const char *name, uint8_t head[SNIFF_BYTES], int64_t *n,
+                           sn_error *err) {
+  sn_stream *stream;
+  SN_TRY(sn_folder_open(folder, name, &stream, err));
+  sn_status status = sn_stream_read(stream, 0, head, SNIFF_BYTES, n, err);
+  sn_stream_close(stream);
+  return status == SN_END ? SN_OK : status;
+}
+
+static sn_status open_in_folder(sn_folder *folder, const char *name, const sn_open_options *options, sn_recording **out,
+                                sn_error *err) {
+  uint8_t head[SNIFF_BYTES] = {0};
+  int64_t n = 0;
+  SN_TRY(read_head(folder, name, head, &n, err));
+  const sn_format *best = NULL;
+  int best_score = 0;
+  for (int64_t i = 0; i < sn_n_formats; i++) {
+    int score = sn_formats[i]->sniff(name, head, n, folder);
+    if (score > best_score) {
+      best_score = score;
+      best = sn_formats[i];
+    }
+  }
+  if (best == NULL) {
+    char known[200] = "";
+    for (int64_t i = 0; i < sn_n_formats; i++) {
+      size_t used = strlen(known);
+      snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "", sn_formats[i]->name);
+    }
+    return sn_fail_at(err, SN_E_FORMAT, 0, -1, NULL,
+                      "'%s' is of no known format (%lld bytes looked at); this build reads: %s", name, (long long)n,
+                      known);
+  }
+  return best->open(folder, name, options, out, err);
+}
+
+/* Zero samples and zero channels are damage, whatever the reader thought of them. */
+static sn_status check_not_empty(const sn_recording *recording, const char *name, sn_error *err) {
+  if (recording->n_channels <= 0) return sn_fail(err, SN_E_CORRUPT, "'%s' has no channel", name);
+  int64_t frames = 0;
+  for (int64_t s = 0; s < recording->n_segments; s++) frames += recording->segments[s].n_frames > 0;
+  if (frames == 0) return sn_fail(err, SN_E_CORRUPT, "'%s' has no sample", name);
+  if (recording->rate_num <= 0 || recording->rate_den <= 0)
+    return sn_fail(err, SN_E_CORRUPT, "'%s' has no sampling rate", name);
+  return SN_OK;
+}
+
+/* A record is often called by its name alone: "100" for 100.hea. */
+static sn_status resolve_path(const char *path, char **resolved, sn_error *err) {
+  struct stat info;
+  if (stat(path, &info) == 0) {
+    if (S_ISDIR(info.st_mode))
+      return sn_fail(err, SN_E_FORMAT, "'%s' is a directory; give a file in it, or use `sonde index` for a whole tree",
+                     path);
+    return sn_strdup(resolved, path, "path", err);
+  }
+  int64_t n = (int64_t)strlen(path);
+  SN_TRY(sn_alloc(resolved, n + 5, 1, "path", err));
+  snprintf(*resolved, (size_t)n + 5, "%s.hea", path);
+  if (stat(*resolved, &info) == 0 && S_ISREG(info.st_mode)) return SN_OK;
+  sn_free(*resolved);
+  *resolved = NULL;
+  return sn_fail(err, SN_E_IO, "cannot open '%s': %s", path, strerror(ENOENT));
+}
+
+sn_status sn_recording_open(const char *path, const sn_open_options *options, sn_recording **out, sn_error *err) {
+  const sn_open_options strict = {0};
+  char *resolved = NULL, *directory = NULL;
+  sn_folder *folder = NULL;
+  sn_recording *recording = NULL;
+  sn_status status;
+  SN_TRY(resolve_path(path, &resolved, err));
+  const char *name = sn_path_base(resolved);
+  SN_TRY_GOTO(sn_strdup(&directory, name == resolved ? "." : resolved, "path", err), fail);
+  if (name != resolved) {
+    size_t n = (size_t)(name - resolved);
+    directory[n > 1 ? n - 1 : n] = '\0'; /* "/x" stands in "/" */
+  }
+  SN_TRY_GOTO(sn_folder_open_directory(directory, &folder, err), fail);
+  SN_TRY_GOTO(open_in_folder(folder, name, options != NULL ? options : &strict, &recording, err), fail);
+  SN_TRY_GOTO(check_not_empty(recording, name, err), fail);
+  recording->folder = folder;
+  *out = recording;
+  sn_free(directory);
+  sn_free(resolved);
+  return SN_OK;
+fail:
+  sn_recording_destroy(recording);
+  sn_folder_close(folder);
+  sn_free(directory);
+  sn_free(resolved);
+  return status;
+}
+
+/* ---- reading ---- */
+
+static sn_status check_range(const sn_recording *recording, int64_t channel, int64_t segment, int64_t first,
+                             int64_t count, sn_error *err) {
+  if (channel < 0 || channel >= recording->n_channels)
+    return sn_fail(err, SN_E_ARGUMENT, "channel %lld of %lld", (long long)channel, (long long)recording->n_channels);
+  if (segment < 0 || segment >= recording->n_segments)
+    return sn_fail(err, SN_E_ARGUMENT, "segment %lld of %lld", (long long)segment, (long long)recording->n_segments);
+  int64_t total = sn_recording_samples(recording, channel, segment);
+  if (first < 0 || count < 0 || first > total || count > total - first)
+    return sn_fail(err, SN_E_ARGUMENT,
+                   "samples %lld:%lld of channel '%s' were asked for, segment %lld has %lld of them",
+                   (long long)first, (long long)count, recording->channels[channel].name, (long long)segment,
+                   (long long)total);
+  return SN_OK;
+}
+
+sn_status sn_recording_read(const sn_recording *recording, int64_t channel, int64_t segment, int64_t first,
+                            int64_t count, double *values, sn_error *err) {
+  SN_TRY(check_range(recording, channel, segment, first, count, err));
+  const sn_channel *c = &recording->channels[channel];
+  if (c->uncalibrated)
+    return sn_fail_at(err, SN_E_UNSUPPORTED, -1, -1, c->name,
+                      "channel '%s' has no known unit or calibration ('%s'): its values cannot be given; name a unit "
+                      "with --assume-unit",
+                      c->name, c->raw_unit);
+  if (count == 0) return SN_OK;
+  return recording->vtable->read(recording, channel, segment, first, count, values, err);
+}
+
+sn_status sn_recording_read_stored(const sn_recording *recording, int64_t channel, int64_t segment, int64_t first,
+                                   int64_t count, int32_t *stored, sn_error *err) {
+  SN_TRY(check_range(recording, channel, segment, first, count, err));
+  if (recording->vtable->read_stored == NULL)
+    return sn_fail(err, SN_E_UNSUPPORTED, "format %s stores no integers", recording->format);
+  if (count == 0) return SN_OK;
+  return recording->vtable->read_stored(recording, channel, segment, first, count, stored, err);
+}
+
+sn_status sn_recording_annotations(const sn_recording *recording, const char *which, sn_annotations **out,
+                                   sn_error *err) {
+  if (recording->vtable->annotations != NULL) return recording->vtable->annotations(recording, which, out, err);
+  SN_TRY(sn_alloc(out, 1, sizeof **out, "annotations", err));
+  (*out)->rate = (double)recording->rate_num / (double)recording->rate_den;
+  return SN_OK;
+}
+
+int64_t sn_recording_find_channel(const sn_recording *recording, const char *name) {
+  for (int64_t c = 0; c < recording->n_channels; c++)
+    if (strcmp(recording->channels[c].name, name) == 0) return c;
+  return -1;
+}
+
+int64_t sn_recording_samples(const sn_recording *recording, int64_t channel, int64_t segment) {
+  int64_t per_frame = recording->channels[channel].samples_per_frame, frames = 0;
+  if (segment >= 0) return recording->segments[segment].n_frames * per_frame;
+  for (int64_t s = 0; s < recording->n_segments; s++) frames += recording->segments[s].n_frames;
+  return frames * per_frame;
+}
+
+double sn_recording_rate(const sn_recording *recording, int64_t channel) {
+  return (double)recording->rate_num * (double)recording->channels[channel].samples_per_frame /
+         (double)recording->rate_den;
+}
+
+double sn_recording_duration(const sn_recording *recording) {
+  int64_t frames = 0;
+  for (int64_t s = 0; s < recording->n_segments; s++) frames += recording->segments[s].n_frames;
+  return (double)frames * (double)recording->rate_den / (double)recording->rate_num;
+}
+
+/* ---- warnings ---- */
+
+static sn_status warn(sn_warning **list, int64_t *n, const char *code, const char *where, sn_error *err,
+                      const char *format, va_list arguments) {
+  for (int64_t i = 0; i < *n; i++) {
+    if (strcmp((*list)[i].code, code) == 0) {
+      (*list)[i].count++;
+      return SN_OK;
+    }
+  }
+  SN_TRY(sn_realloc(list, *n + 1, sizeof **list, "warnings", err));
+  sn_warning *w = &(*list)[(*n)++];
+  memset(w, 0, sizeof *w);
+  snprintf(w->code, sizeof w->code, "%s", code);
+  snprintf(w->where, sizeof w->where, "%s", where != NULL ? where : "");
+  vsnprintf(w->message, sizeof w->message, format, arguments);
+  w->count = 1;
+  return SN_OK;
+}
+
+sn_status sn_recording_warn(sn_recording *recording, const char *code, const char *where, sn_error *err,
+                            const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  sn_status status = warn(&recording->warnings, &recording->n_warnings, code, where, err, format, arguments);
+  va_end(arguments);
+  return status;
+}
+
+sn_status sn_warning_add(sn_warning **list, int64_t *n, const char *code, const char *where, sn_error *err,
+                         const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  sn_status status = warn(list, n, code, where, err, format, arguments);
+  va_end(arguments);
+  return status;
+}
