@@ -1,0 +1,26 @@
+/* Made by tests/golden/make_philox.py; do not edit. */
+static const struct {
+  uint64_t seed, purpose, epoch, sample;
+  uint32_t words[6], forked[3];
+} STREAMS[] = {
+    {0x0u, 1, 0x0u, 0x0u, {0x2cb9c4b1, 0xf7bdf471, 0x90aeb2b6, 0x7a7feb10, 0x619fda11, 0xe808edaa},
+     {0x338186a1, 0xcb2740f5, 0x0808341c}},
+    {0x1u, 2, 0x3u, 0x4u, {0xda74c2b2, 0xfb553f6d, 0x81f89575, 0xbc52bfa7, 0x255bbcb6, 0x644e4531},
+     {0x981bee8a, 0xc12d1860, 0x97f02a9d}},
+    {0xffffffffffffffffu, 13, 0xffffffffffffffffu, 0xffffffffffffffffu, {0x4f81b172, 0xa198f53d, 0xbb26f5e6, 0x1bb93152, 0x37669435, 0xe709d894},
+     {0x0de5d3e1, 0xfbc90200, 0x4e2435e1}},
+    {0x8000000000003039u, 6, 0x7u, 0x123456789abcdef0u, {0x0959e4a9, 0xdafdee39, 0xa1eb091f, 0x80c7fc25, 0x1ef6d391, 0x0bd58d8d},
+     {0x9e647553, 0x02fbfa16, 0x8eba6d60}},
+};
+static const struct {
+  uint64_t seed, epoch, n, i, image;
+} IMAGES[] = {
+    {1u, 0u, 0x5u, 0u, 0x4u},
+    {1u, 0u, 0x5u, 4u, 0x2u},
+    {9u, 2u, 0x40u, 63u, 0x36u},
+    {9u, 3u, 0x3e8u, 999u, 0x350u},
+    {5u, 1u, 0xe8d4a51000u, 123456789u, 0x7127b96fd3u},
+    {5u, 1u, 0xffffffffffffffffu, 42u, 0x4efc88f6b92000eu},
+    {5u, 1u, 0x4000000000000001u, 7u, 0xa358bf0d6f9c960u},
+};
+#define HASH_OF_ABC 0xeacf018fbf1678bau
