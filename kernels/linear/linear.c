@@ -58,7 +58,11 @@ static void retype(void *attr, sn_dtype residual, sn_dtype product) {
   a->y_dtype = sn_retype(a->y_dtype, residual, product);
 }
 
-static const sn_op_impl *const IMPLS[] = {&sn_linear_cpu, &sn_linear_ref, NULL};
+static const sn_op_impl *const IMPLS[] = {
+#ifdef SONDE_HAVE_ONEDNN
+    &sn_linear_onednn,
+#endif
+    &sn_linear_cpu, &sn_linear_ref, NULL};
 
 static const sn_linear_attr TO_PRODUCT = {SN_BF16}, TO_RESIDUAL = {SN_F32};
 
@@ -73,6 +77,7 @@ static const sn_op_sample SAMPLES[] = {
     {.name = "one", .attr = &TO_PRODUCT, .n_in = 3, .in = {X(1, 1), W(1, 1), B(1)}},
     {.name = "one_row", .attr = &TO_RESIDUAL, .n_in = 3, .in = {X(1, 40), W(17, 40), B(17)}},
     {.name = "bucket", .attr = &TO_PRODUCT, .n_in = 3, .in = {X(64, 32), W(96, 32), B(96)}},
+    {.name = "buckets", .attr = &TO_RESIDUAL, .n_in = 3, .in = {X(128, 37), W(53, 37), B(53)}},
     {.name = "above_blocks", .attr = &TO_RESIDUAL, .n_in = 3, .in = {X(129, 65), W(97, 65), B(97)}},
     {.name = "three_dimensions", .attr = &TO_PRODUCT, .n_in = 3,
      .in = {{.n_dims = 3, .shape = {3, 5, 8}, .dtype = SN_BF16}, W(6, 8), B(6)}},

@@ -5,6 +5,9 @@
 #include "kernels/op.h"
 
 extern const sn_op_impl sn_linear_cpu, sn_linear_ref;
+#ifdef SONDE_HAVE_ONEDNN
+extern const sn_op_impl sn_linear_onednn;
+#endif
 
 /* Sizes of a call: x (T, n_in), W (n_out, n_in), y (T, n_out). */
 typedef struct sn_linear_sizes {
