@@ -2,17 +2,22 @@
  *
  * HOW IT WORKS (`pan-tompkins`, the default; after Pan and Tompkins, IEEE Trans. Biomed. Eng. 32 (1985) 230, zero phase).
  *   1 band-pass 5-15 Hz (fir.h); central difference; square; moving mean of 150 ms, centred: the integrated signal
- *   2 candidates: its local maxima, the highest within each 200 ms (refractory)
- *   3 two running levels, of signal (SPK) and noise (NPK); threshold = NPK + 0.25 (SPK - NPK).  A candidate above it is a beat
- *     (SPK moves by 1/8 towards it), one below moves NPK by 1/8
+ *   2 candidates: its local maxima; of two closer than 200 ms (refractory) the higher
+ *   3 two running levels, of signal (SPK) and noise (NPK), threshold = NPK + 0.25 (SPK - NPK). A candidate above it is a
+ *     beat and moves SPK by 1/8 towards its height (at most 3 SPK, so that one artefact does not deafen the detector);
+ *     one below moves NPK by 1/8. At the start SPK is the median of the highest values of the first 8 seconds, NPK an
+ *     eighth of it
  *   4 a candidate within 360 ms of the last beat whose steepest slope is less than half of that beat's is a T wave: noise
- *   5 search-back: no beat for 1.66 mean RR (of the last 8): the highest candidate above half the threshold is a beat
+ *   5 search-back: no beat for 1.66 mean RR (of the last 8): the highest candidate since, if above half the threshold and
+ *     no T wave, is a beat, and moves SPK by 1/4
  *   6 R = argmax |x| of the signal band-passed 5-30 Hz within 75 ms of the integrated peak
- * `xqrs-like`: 5-20 Hz, initial rate 75/min, 25-200/min, 200 ms refractory, initial threshold 0.13 mV: for parity.
+ * `xqrs-like`: 5-20 Hz, and the start of wfdb's XQRS: 75/min, search-back at the latest at 25/min, RR of at least
+ * 0.3 s (200/min), candidates of the first 8 seconds count from 0.13 mV.  For comparison only; it is not XQRS.
  *
- * LEAD.  II, else MLII, I, V5, else the lead of greatest kurtosis of the 5-30 Hz signal; or `vote`: steps 1-5 on the root mean
- * square over leads of the band-passed, scaled signals.  Inverted leads are handled by |x|.
- * Long segments are worked in blocks of 10 minutes with 10 s on either side. */
+ * LEAD.  II, else MLII, I, V5 (the first of them that is not flat), else the lead of greatest kurtosis of the 5-30 Hz signal;
+ * or `vote`: steps 1-5 on the mean over leads of the squared slopes, each lead scaled by its own deviation, and step 6 on the
+ * root mean square over leads.  Inverted leads are handled by |x|.
+ * Long segments are worked in blocks of 10 minutes with 10 s on either side; missing samples are bridged by a line. */
 #ifndef SN_MODALITIES_ECG_BEATS_H
 #define SN_MODALITIES_ECG_BEATS_H
 
@@ -55,8 +60,8 @@ bool sn_beat_code(const char *code);
 /* AAMI group of a beat code: 'N' (N L R e j), 'S' (A a J S), 'V' (V E), 'F' (F), 'Q' (/ f Q), 0: none of them. */
 char sn_beat_group(const char *code);
 
-/* Detected against reference times, both ascending, in seconds. A pair is made one to one, nearest first in time order, when
- * the two lie within tolerance_s of each other (maximal matching of intervals on a line). */
+/* Detected against reference times, both ascending, in seconds: pairs one to one within tolerance_s, as many as there can be;
+ * of two that could both be the one partner, the nearer. */
 typedef struct sn_beat_score {
   int64_t reference, detected, matched;
   double sensitivity, predictivity;  /* matched/reference, matched/detected; NaN when undefined */
