@@ -271,10 +271,10 @@ static void test_changed_bytes(void **state) {
   size_t n = make_golden(golden);
   uint64_t random = 1;
   for (size_t i = 0; i < n - sizeof GOLDEN_DATA; i++) {
-    for (int value = 0; value < 256; value += 5) {
+    for (int value = 0; value < 256; value += 15) {
       uint8_t copy[512];
       memcpy(copy, golden, n);
-      copy[i] = (uint8_t)(value + (int)(i % 5));
+      copy[i] = (uint8_t)(value + (int)(i % 15));
       random = random * 6364136223846793005u + 1442695040888963407u;
       if (value % 2 == 0) copy[8 + (random >> 33) % (n - 8)] = (uint8_t)(random >> 20);
       write_bytes(copy, n);
