@@ -121,13 +121,34 @@ static void path_entity(const char *path, const char *prefix, char *out, size_t 
   }
 }
 
-static sn_status fail_row(finding *f, const char *path, const char *status_name, const char *reason, sn_error *err) {
+/* A message without the root in front of its paths: the manifest of a tree is the same wherever the tree lies. */
+static void strip_root(const char *root, char *message) {
+  char trimmed[SN_ERROR_MESSAGE];
+  snprintf(trimmed, sizeof trimmed, "%s", root);
+  size_t n = strlen(trimmed);
+  while (n > 1 && trimmed[n - 1] == '/') trimmed[--n] = 0;
+  if (n == 0 || strcmp(trimmed, ".") == 0) return;
+  for (char *at = message; (at = strstr(at, trimmed)) != NULL;) {
+    size_t skip = at[n] == '/' ? n + 1 : n;
+    if (at[n] != '/' && at[n] != ':' && at[n] != 0) {
+      at += n;
+      continue;
+    }
+    memmove(at, at + skip, strlen(at + skip) + 1);
+  }
+}
+
+static sn_status fail_row(finding *f, const char *root, const char *path, const char *status_name, const char *reason,
+                          sn_error *err) {
+  char message[SN_ERROR_MESSAGE];
   f->is_row = true;
   sn_free(f->key);
   f->key = NULL;
+  snprintf(message, sizeof message, "%s", reason);
+  strip_root(root, message);
   SN_TRY(set_cell(f, SN_MANIFEST_PATH, path, err));
   SN_TRY(set_cell(f, SN_MANIFEST_STATUS, status_name, err));
-  return set_cell(f, SN_MANIFEST_REASON, reason, err);
+  return set_cell(f, SN_MANIFEST_REASON, message, err);
 }
 
 /* ---- one recording -------------------------------------------------------------------------------------------------- */
@@ -208,7 +229,7 @@ static sn_status fill_row(scan *s, const char *path, const char *folder, const s
     if (err != NULL) *err = fault;
     return status;
   }
-  if (status != SN_OK) return fail_row(f, path, sn_status_name(status), fault.message, err);
+  if (status != SN_OK) return fail_row(f, s->root, path, sn_status_name(status), fault.message, err);
   SN_TRY(set_cell(f, SN_MANIFEST_CHECKSUM, checksum, err));
   snprintf(text, sizeof text, "%" PRId64, size);
   SN_TRY(set_cell(f, SN_MANIFEST_SIZE, text, err));
@@ -236,7 +257,7 @@ static sn_status open_recording(scan *s, const char *path, const char *folder, b
     if (err != NULL) *err = fault;
     return status;
   }
-  if (status != SN_OK) return fail_row(f, path, sn_status_name(status), fault.message, err);
+  if (status != SN_OK) return fail_row(f, s->root, path, sn_status_name(status), fault.message, err);
   if (r->n_files == 0) {
     status = sn_recording_add_file(r, sn_path_base(path), err);
   } else if (!listed && strcmp(r->files[0], sn_path_base(path)) != 0) {
@@ -300,7 +321,7 @@ static sn_status look_inside(scan *s, const char *path, const char *folder, find
     goto done;
   }
   if (status != SN_OK) {
-    status = fail_row(f, path, sn_status_name(status), fault.message, err);
+    status = fail_row(f, s->root, path, sn_status_name(status), fault.message, err);
     goto done;
   }
   score = sniff(name, head, n, place);
@@ -309,7 +330,7 @@ static sn_status look_inside(scan *s, const char *path, const char *folder, find
       if (!ends_with(name, *kind) || extension_of_a_format(name)) continue;
       char reason[80];
       snprintf(reason, sizeof reason, "no reader for %s files in this version", *kind);
-      status = fail_row(f, path, sn_status_name(SN_E_UNSUPPORTED), reason, err);
+      status = fail_row(f, s->root, path, sn_status_name(SN_E_UNSUPPORTED), reason, err);
       goto done;
     }
   }
@@ -405,7 +426,7 @@ static sn_status add_faults(sn_manifest *manifest, sn_walk *walk, sn_index_repor
     }
     finding f = {0};
     bool missing = !fault->is_folder && fault->error.line >= 0;
-    sn_status status = fail_row(&f, fault->path, missing ? "missing" : "io", fault->error.message, err);
+    sn_status status = fail_row(&f, manifest->root, fault->path, missing ? "missing" : "io", fault->error.message, err);
     if (status == SN_OK) status = sn_manifest_add(manifest, (const char *const *)f.cells, err);
     finding_clear(&f);
     SN_TRY(status);

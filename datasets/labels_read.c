@@ -1,0 +1,244 @@
+/* needs: full */
+#include "datasets/labels_read.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "core/alloc.h"
+#include "core/pool.h"
+#include "modalities/recording.h"
+
+typedef struct group {
+  const char *codes; /* " N L R e j " */
+  const char *name;
+} group;
+
+static const group AAMI[] = {{" N L R e j ", "N"}, {" A a J S ", "S"}, {" V E ", "V"}, {" F ", "F"}, {" / f Q ", "Q"}};
+
+/* Codes that mark a beat, for annotation:code (the AAMI ones and those that they leave out). */
+static const char BEATS[] = " N L R B A a J S V r F e j n E / f Q ? ";
+
+static bool has_word(const char *list, const char *word) {
+  char padded[24];
+  if (word[0] == 0 || strlen(word) > 15 || strchr(word, ' ') != NULL) return false;
+  snprintf(padded, sizeof padded, " %s ", word);
+  return strstr(list, padded) != NULL;
+}
+
+const char *sn_aami_class(const char *code) {
+  for (size_t i = 0; i < sizeof AAMI / sizeof AAMI[0]; i++) {
+    if (has_word(AAMI[i].codes, code)) return AAMI[i].name;
+  }
+  return NULL;
+}
+
+void sn_raw_labels_free(sn_raw_labels *raw) {
+  for (int64_t i = 0; i < raw->n; i++) sn_free(raw->items[i].text);
+  sn_free(raw->items);
+  memset(raw, 0, sizeof *raw);
+}
+
+static sn_status add_raw(sn_raw_labels *raw, int64_t recording, int64_t segment, double start_s, double duration_s,
+                         const char *text, const char *reason, sn_error *err) {
+  SN_TRY(sn_grow(&raw->items, &raw->capacity, raw->n + 1, sizeof *raw->items, "labels", err));
+  sn_raw_item *item = &raw->items[raw->n];
+  *item = (sn_raw_item){.recording = recording, .segment = segment, .order = raw->n, .start_s = start_s,
+                        .duration_s = duration_s, .reason = reason, .n_dropped = 1};
+  if (text != NULL) SN_TRY(sn_strdup(&item->text, text, "labels", err));
+  raw->n++;
+  return SN_OK;
+}
+
+static double duration_of(const sn_manifest *manifest, int64_t row) {
+  double seconds = 0;
+  return sn_parse_f64(manifest->rows[row].cells[SN_MANIFEST_DURATION], false, &seconds) ? seconds : 0;
+}
+
+static sn_status read_column(const sn_manifest *manifest, const sn_keyed_table *table, const char *name, sn_raw_labels *out,
+                             sn_error *err) {
+  int64_t column = -1;
+  if (table == NULL) {
+    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, name,
+                      "target %s names a column, but there is no table (--labels FILE); other targets are header:FIELD and "
+                      "annotation:aami",
+                      name);
+  }
+  SN_TRY(sn_keyed_table_column(table, name, &column, err));
+  for (int64_t i = 0; i < manifest->n; i++) {
+    const char *cell = sn_keyed_table_cell(table, i, column);
+    if (!manifest->rows[i].ok) {
+      if (cell != NULL) SN_TRY(add_raw(out, i, -1, 0, 0, NULL, "recording cannot be used", err));
+      continue;
+    }
+    SN_TRY(add_raw(out, i, -1, 0, duration_of(manifest, i), cell, cell == NULL ? "not in the table" : NULL, err));
+  }
+  return SN_OK;
+}
+
+/* ---- headers and annotations: recordings are opened, in parallel ---------------------------------------------------- */
+
+typedef struct reading {
+  const sn_manifest *manifest;
+  const sn_label_options *options;
+  const char *field;    /* header:FIELD, or NULL */
+  bool aami;
+  sn_raw_labels *lists; /* (manifest->n) one per recording: no order depends on threads */
+  sn_status *statuses;
+  sn_error *errors;     /* (n) only those of our own making stop */
+} reading;
+
+/* Value of "FIELD: value" in a comment, also "<FIELD>: value"; NULL if it is not there. Written into `value`. */
+static const char *comment_value(const char *comment, const char *field, char *value, size_t room) {
+  size_t n = strlen(field);
+  for (const char *at = comment; *at != 0; at++) {
+    bool start = at == comment || at[-1] == '<' || at[-1] == ' ' || at[-1] == '#';
+    if (!start || strncasecmp(at, field, n) != 0) continue;
+    bool marked = at != comment && at[-1] == '<';
+    const char *rest = at + n + (marked && at[n] == '>');
+    if (*rest != ':') continue;
+    rest++;
+    size_t length = marked ? strcspn(rest, "<") : strlen(rest);
+    snprintf(value, room, "%.*s", (int)(length < room ? length : room - 1), rest);
+    return sn_trim(value);
+  }
+  return NULL;
+}
+
+static sn_status read_header(reading *r, int64_t row, const sn_recording *recording, sn_error *err) {
+  char text[1024];
+  const char *value = NULL;
+  for (int64_t i = 0; i < recording->n_comments && value == NULL; i++) {
+    value = comment_value(recording->comments[i], r->field, text, sizeof text);
+  }
+  if (value == NULL && sn_equal_nocase(r->field, "sex") && recording->sex[0] != 0) value = recording->sex;
+  if (value == NULL && sn_equal_nocase(r->field, "age") && !isnan(recording->age_years)) {
+    sn_format_f64(recording->age_years, text);
+    value = text;
+  }
+  const char *reason = value == NULL ? "field not in the header" : NULL;
+  return add_raw(&r->lists[row], row, -1, 0, duration_of(r->manifest, row), value, reason, err);
+}
+
+/* Segment that holds [start, start + duration], or -1. A hair of tolerance: onsets are sample numbers over a rate. */
+static int64_t segment_around(const sn_recording *recording, double start_s, double duration_s) {
+  double rate = (double)recording->rate_num / (double)recording->rate_den;
+  for (int64_t k = 0; k < recording->n_segments; k++) {
+    const sn_segment *s = &recording->segments[k];
+    if (start_s >= s->start_s - 1e-9 && start_s + duration_s <= s->start_s + (double)s->n_frames / rate + 1e-9) return k;
+  }
+  return -1;
+}
+
+static sn_status read_beats(reading *r, int64_t row, const sn_recording *recording, sn_error *err) {
+  sn_annotations *list = NULL;
+  double window = r->options->window_s > 0 ? r->options->window_s : 1.0;
+  int64_t n_before = r->lists[row].n;
+  sn_error fault;
+  sn_error_clear(&fault);
+  if (recording->vtable->annotations == NULL) {
+    return add_raw(&r->lists[row], row, -1, 0, 0, NULL, "format has no annotations", err);
+  }
+  sn_status status = recording->vtable->annotations(recording, NULL, &list, &fault);
+  if (status == SN_E_MEMORY) {
+    if (err != NULL) *err = fault;
+    return status;
+  }
+  if (status != SN_OK) return add_raw(&r->lists[row], row, -1, 0, 0, NULL, "annotations cannot be read", err);
+  for (int64_t i = 0; i < list->n && status == SN_OK; i++) {
+    const sn_annotation *a = &list->items[i];
+    if (!has_word(BEATS, a->code)) continue; /* a rhythm change, a comment, noise */
+    const char *name = r->aami ? sn_aami_class(a->code) : a->code;
+    double start = a->onset_s - window / 2;
+    int64_t segment = segment_around(recording, start, window);
+    const char *reason = name == NULL ? "beat outside the groups" : segment < 0 ? "window over the recording's edge" : NULL;
+    status = add_raw(&r->lists[row], row, segment, start, window, reason == NULL ? name : NULL, reason, err);
+  }
+  if (status == SN_OK && r->lists[row].n == n_before) {
+    status = add_raw(&r->lists[row], row, -1, 0, 0, NULL, "recording without beat annotations", err);
+  }
+  sn_annotations_destroy(list);
+  return status;
+}
+
+static void reading_task(void *user, int64_t row, int64_t worker) {
+  reading *r = user;
+  sn_error *err = &r->errors[row];
+  char *path = NULL;
+  sn_recording *recording = NULL;
+  if (!r->manifest->rows[row].ok) return;
+  sn_status status = sn_manifest_full_path(r->manifest, row, &path, err);
+  if (status == SN_OK) {
+    status = sn_recording_open(path, NULL, &recording, err);
+    if (status != SN_OK && status != SN_E_MEMORY) {
+      sn_error_clear(err);
+      status = add_raw(&r->lists[row], row, -1, 0, 0, NULL, "header cannot be read", err);
+    } else if (status == SN_OK) {
+      status = r->field != NULL ? read_header(r, row, recording, err) : read_beats(r, row, recording, err);
+    }
+  }
+  sn_recording_destroy(recording);
+  sn_free(path);
+  r->statuses[row] = status;
+}
+
+static sn_status gather(reading *r, sn_raw_labels *out, sn_error *err) {
+  for (int64_t i = 0; i < r->manifest->n; i++) {
+    if (r->statuses[i] != SN_OK) {
+      if (err != NULL) *err = r->errors[i];
+      return r->statuses[i];
+    }
+    sn_raw_labels *list = &r->lists[i];
+    SN_TRY(sn_grow(&out->items, &out->capacity, out->n + list->n, sizeof *out->items, "labels", err));
+    for (int64_t k = 0; k < list->n; k++) {
+      out->items[out->n] = list->items[k];
+      out->items[out->n].order = out->n;
+      out->n++;
+    }
+    list->n = 0; /* the texts belong to `out` now */
+  }
+  return SN_OK;
+}
+
+static sn_status read_recordings(reading *r, sn_raw_labels *out, sn_error *err) {
+  int64_t n = r->manifest->n;
+  sn_pool *pool = NULL;
+  sn_status status = SN_OK;
+  SN_TRY_GOTO(sn_alloc(&r->lists, n, sizeof *r->lists, "labels", err), done);
+  SN_TRY_GOTO(sn_alloc(&r->statuses, n, sizeof *r->statuses, "labels", err), done);
+  SN_TRY_GOTO(sn_alloc(&r->errors, n, sizeof *r->errors, "labels", err), done);
+  SN_TRY_GOTO(sn_pool_create(r->options->n_threads, &pool, err), done);
+  SN_TRY_GOTO(sn_pool_for(pool, n, reading_task, r, err), done);
+  status = gather(r, out, err);
+done:
+  sn_pool_destroy(pool);
+  for (int64_t i = 0; r->lists != NULL && i < n; i++) sn_raw_labels_free(&r->lists[i]);
+  sn_free(r->lists);
+  sn_free(r->statuses);
+  sn_free(r->errors);
+  return status;
+}
+
+sn_status sn_labels_read(const sn_manifest *manifest, const sn_keyed_table *table, const sn_label_options *options,
+                         sn_raw_labels *out, sn_error *err) {
+  const char *target = options->target;
+  reading r = {.manifest = manifest, .options = options};
+  if (strncmp(target, "header:", 7) == 0 && target[7] != 0) {
+    r.field = target + 7;
+    return read_recordings(&r, out, err);
+  }
+  if (strncmp(target, "annotation:", 11) == 0) {
+    static const char *const GROUPS[] = {"aami", "code"};
+    const char *name = target + 11;
+    r.aami = strcmp(name, "aami") == 0;
+    if (!r.aami && strcmp(name, "code") != 0) {
+      const char *near = sn_nearest_name(name, GROUPS, 2);
+      return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "target", "no annotation group '%s'%s%s%s; there are: aami, code", name,
+                        near != NULL ? ", did you mean '" : "", near != NULL ? near : "", near != NULL ? "'?" : "");
+    }
+    return read_recordings(&r, out, err);
+  }
+  return read_column(manifest, table, target, out, err);
+}
