@@ -2,6 +2,13 @@
 
 #include <string.h>
 
+#if defined __x86_64__ && defined __GNUC__
+#include <cpuid.h>
+#include <immintrin.h>
+#include <pthread.h>
+#define HAVE_SHA_INSTRUCTIONS 1
+#endif
+
 /* First 32 bits of the fractional parts of the cube roots of the first 64 primes (section 4.2.2). */
 static const uint32_t K[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
@@ -15,7 +22,7 @@ static const uint32_t K[64] = {
 
 static inline uint32_t rotate(uint32_t x, int n) { return x >> n | x << (32 - n); }
 
-static void compress(uint32_t state[8], const uint8_t block[64]) {
+static void compress_portable(uint32_t state[8], const uint8_t block[64]) {
   uint32_t w[64];
   for (int t = 0; t < 16; t++) {
     const uint8_t *b = block + 4 * t;
@@ -37,11 +44,74 @@ static void compress(uint32_t state[8], const uint8_t block[64]) {
   state[4] += e, state[5] += f, state[6] += g, state[7] += h;
 }
 
+#ifdef HAVE_SHA_INSTRUCTIONS
+/* CPUID leaf 7: SHA; leaf 1: SSE4.1. None of them needs the operating system's help, as wider registers would. */
+static bool found_sha_instructions;
+static void look_for_sha_instructions(void) {
+  unsigned a, b, c, d;
+  if (!__get_cpuid(1, &a, &b, &c, &d) || (c & bit_SSE4_1) == 0 || (c & bit_SSSE3) == 0) return;
+  found_sha_instructions = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_SHA) != 0;
+}
+
+/* Asked once: under a hypervisor CPUID takes longer than a short message. */
+static bool has_sha_instructions(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, look_for_sha_instructions);
+  return found_sha_instructions;
+}
+
+/* sha256rnds2 does two rounds on the state as (A B E F) and (C D G H), highest word first; sha256msg1 and sha256msg2
+ * together make four words of the message schedule from the sixteen before (Intel, "SHA extensions", 2013). */
+__attribute__((target("sha,sse4.1,ssse3"))) static void compress_sha(uint32_t state[8], const uint8_t *blocks,
+                                                                    int64_t n_blocks) {
+  const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0bLL, 0x0405060700010203LL);
+  __m128i abef = _mm_set_epi32((int)state[0], (int)state[1], (int)state[4], (int)state[5]);
+  __m128i cdgh = _mm_set_epi32((int)state[2], (int)state[3], (int)state[6], (int)state[7]);
+  for (; n_blocks > 0; n_blocks--, blocks += 64) {
+    const __m128i abef_before = abef, cdgh_before = cdgh;
+    __m128i w[4];
+    for (int i = 0; i < 16; i++) {
+      __m128i *now = &w[i & 3];
+      if (i < 4) {
+        *now = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(const void *)(blocks + 16 * i)), swap);
+      } else {
+        const __m128i last = w[(i + 3) & 3], before_last = w[(i + 2) & 3];
+        *now = _mm_sha256msg1_epu32(*now, w[(i + 1) & 3]);
+        *now = _mm_add_epi32(*now, _mm_alignr_epi8(last, before_last, 4));
+        *now = _mm_sha256msg2_epu32(*now, last);
+      }
+      __m128i sum = _mm_add_epi32(*now, _mm_loadu_si128((const __m128i *)(const void *)(K + 4 * i)));
+      cdgh = _mm_sha256rnds2_epu32(cdgh, abef, sum);
+      abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(sum, 0x0E));
+    }
+    abef = _mm_add_epi32(abef, abef_before);
+    cdgh = _mm_add_epi32(cdgh, cdgh_before);
+  }
+  state[0] = (uint32_t)_mm_extract_epi32(abef, 3), state[1] = (uint32_t)_mm_extract_epi32(abef, 2);
+  state[4] = (uint32_t)_mm_extract_epi32(abef, 1), state[5] = (uint32_t)_mm_extract_epi32(abef, 0);
+  state[2] = (uint32_t)_mm_extract_epi32(cdgh, 3), state[3] = (uint32_t)_mm_extract_epi32(cdgh, 2);
+  state[6] = (uint32_t)_mm_extract_epi32(cdgh, 1), state[7] = (uint32_t)_mm_extract_epi32(cdgh, 0);
+}
+#endif
+
+static void compress(sn_sha256 *hash, const uint8_t *blocks, int64_t n_blocks) {
+#ifdef HAVE_SHA_INSTRUCTIONS
+  if (hash->use_instructions) {
+    compress_sha(hash->state, blocks, n_blocks);
+    return;
+  }
+#endif
+  for (; n_blocks > 0; n_blocks--, blocks += 64) compress_portable(hash->state, blocks);
+}
+
 void sn_sha256_init(sn_sha256 *hash) {
   static const uint32_t INITIAL[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                                       0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   memset(hash, 0, sizeof *hash);
   memcpy(hash->state, INITIAL, sizeof INITIAL);
+#ifdef HAVE_SHA_INSTRUCTIONS
+  hash->use_instructions = has_sha_instructions();
+#endif
 }
 
 void sn_sha256_update(sn_sha256 *hash, const void *data, int64_t n) {
@@ -53,11 +123,13 @@ void sn_sha256_update(sn_sha256 *hash, const void *data, int64_t n) {
     int64_t room = (int64_t)(64 - held), take = n < room ? n : room;
     memcpy(hash->block + held, bytes, (size_t)take);
     if (take < room) return;
-    compress(hash->state, hash->block);
+    compress(hash, hash->block, 1);
     bytes += take;
     n -= take;
   }
-  for (; n >= 64; bytes += 64, n -= 64) compress(hash->state, bytes);
+  compress(hash, bytes, n / 64);
+  bytes += n / 64 * 64;
+  n %= 64;
   if (n > 0) memcpy(hash->block, bytes, (size_t)n);
 }
 

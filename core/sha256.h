@@ -2,12 +2,14 @@
 #ifndef SN_CORE_SHA256_H
 #define SN_CORE_SHA256_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct sn_sha256 {
   uint32_t state[8];
   uint64_t n_bytes;
   uint8_t block[64];
+  bool use_instructions; /* the processor's own SHA-256 (same digest); may be cleared after sn_sha256_init */
 } sn_sha256;
 
 void sn_sha256_init(sn_sha256 *hash);

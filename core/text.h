@@ -53,7 +53,7 @@ int64_t sn_edit_distance(const char *a, const char *b);
 const char *sn_nearest_name(const char *name, const char *const *names, int64_t n);
 
 /* A CSV or TSV table (RFC 4180 quoting, line breaks inside quotes allowed; the delimiter by extension or given; UTF-8 byte
- * order mark skipped; CR LF or LF; gzip unpacked). Cells are UTF-8 strings (Latin-1 is converted). All rows have
+ * order mark skipped; CR LF or LF, or CR in a file without any LF; gzip unpacked). Cells are UTF-8 strings (Latin-1 is converted). All rows have
  * n_columns cells; a row of another length is SN_E_CORRUPT with its line, and so are a quote that is never closed, text
  * behind a closing quote, and a file without any line. Empty lines are left out. A NUL byte is SN_E_FORMAT. */
 typedef struct sn_table {

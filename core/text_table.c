@@ -146,6 +146,10 @@ static sn_status load_text(const char *path, char **text, int64_t *n, sn_error *
   const int64_t mark = *n >= 3 && memcmp(raw, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
   SN_TRY_GOTO(sn_text_to_utf8(raw + mark, *n - mark, text, NULL, err), done);
   *n = (int64_t)strlen(*text);
+  /* Lines that end in CR alone: a file of one endless line otherwise, all of it lost. */
+  if (memchr(*text, '\n', (size_t)*n) == NULL) {
+    for (char *p = *text; (p = strchr(p, '\r')) != NULL;) *p = '\n';
+  }
 done:
   sn_free(raw);
   sn_stream_close(stream);

@@ -249,6 +249,11 @@ static void test_table(void **state) {
   t = load("l.csv", "unit\n\xB5V\n", true); /* Latin-1 */
   assert_string_equal(t->cells[0], "\xC2\xB5V");
   sn_table_destroy(t);
+  t = load("cr.csv", "a,b\r1,2\r3,4\r", true); /* CR alone ends lines when there is no LF */
+  const char *const old_mac[] = {"1", "2", "3", "4"};
+  check_cells(t, 2, 2, old_mac);
+  assert_int_equal(t->lines[1], 3);
+  sn_table_destroy(t);
   t = load("e.csv", "a,b\n\"\",\"x\"\r\n,", true);
   const char *const empty[] = {"", "x", "", ""};
   check_cells(t, 2, 2, empty);
@@ -281,6 +286,39 @@ static void test_bad_tables(void **state) {
   sn_table *t;
   assert_int_equal(sn_table_load("/nonexistent/t.csv", 0, true, &t, NULL), SN_E_IO);
   assert_int_equal(sn_table_load(folder_path, 0, true, &t, NULL), SN_E_IO);
+}
+
+/* Bytes exchanged, taken out and put in at random: a table or a stated error, never anything else. */
+static void test_mutated_tables(void **state) {
+  static const char SEED[] = "id,\"a, name\",x\r\n1,\"\"\"q\"\"\",2\n3,\xC3\xA9,\"two\nlines\"\n";
+  static const char PIECES[] = "\",\n\r\t;a\xB5\xC3";
+  int64_t whole = 0;
+  for (uint64_t trial = 0; trial < 400; trial++) {
+    char text[sizeof SEED + 8];
+    int64_t n = sizeof SEED - 1;
+    memcpy(text, SEED, sizeof SEED);
+    sn_random r = sn_random_at(2, SN_PURPOSE_TEST, 0, trial);
+    for (uint64_t k = 1 + sn_random_below(&r, 4); k > 0; k--) {
+      int64_t at = (int64_t)sn_random_below(&r, (uint64_t)n);
+      if (sn_random_below(&r, 3) == 0) memmove(text + at, text + at + 1, (size_t)(--n - at));
+      else text[at] = PIECES[sn_random_below(&r, sizeof PIECES - 1)];
+    }
+    sn_table *t;
+    sn_status status = sn_table_load(write_table("mutated.csv", text, n), 0, trial % 2, &t, NULL);
+    if (status != SN_OK) {
+      assert_int_equal(status, SN_E_CORRUPT);
+      continue;
+    }
+    whole++;
+    assert_true(t->n_columns >= 1);
+    for (int64_t i = 0; i < t->n_rows * t->n_columns; i++) {
+      int64_t length = (int64_t)strlen(t->cells[i]);
+      assert_true(length <= 2 * n);
+      assert_int_equal(sn_utf8_error(t->cells[i], length), -1);
+    }
+    sn_table_destroy(t);
+  }
+  assert_true(whole > 20 && whole < 380);
 }
 
 static void test_gzip_table(void **state) {
@@ -320,7 +358,7 @@ int main(void) {
       cmocka_unit_test(test_numbers),    cmocka_unit_test(test_integers), cmocka_unit_test(test_format),
       cmocka_unit_test(test_locale),     cmocka_unit_test(test_string),   cmocka_unit_test(test_encodings),
       cmocka_unit_test(test_distance),   cmocka_unit_test(test_table),    cmocka_unit_test(test_bad_tables),
-      cmocka_unit_test(test_gzip_table), cmocka_unit_test(test_allocation_failures),
+      cmocka_unit_test(test_mutated_tables), cmocka_unit_test(test_gzip_table), cmocka_unit_test(test_allocation_failures),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
