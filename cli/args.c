@@ -112,7 +112,8 @@ sn_status sn_args_parse(const sn_option *options, const char *positional, int64_
     } else if (strcmp(argument, "-h") == 0) {
       args->help = true;
     } else if (looks_like_short_option(argument)) {
-      status = sn_fail(err, SN_E_ARGUMENT, "unknown option %s: options are written --name; --help lists them", argument);
+      status =
+          sn_fail(err, SN_E_ARGUMENT, "unknown option %s: options are written --name; --help lists them", argument);
       goto fail;
     } else {
       args->positionals[args->n_positionals++] = argument;

@@ -58,7 +58,8 @@ sn_status config_unknown_key(const sn_config *config, const char *key, config_pl
   }
   const char *near = nearest_key(config, key);
   if (near == NULL) {
-    return config_fail(err, SN_E_ARGUMENT, place, key, "unknown key '%s', and none is near it; --help lists the keys", key);
+    return config_fail(err, SN_E_ARGUMENT, place, key, "unknown key '%s', and none is near it; --help lists the keys",
+                       key);
   }
   return config_fail(err, SN_E_ARGUMENT, place, key, "unknown key '%s'; the nearest known key is '%s'", key, near);
 }
@@ -79,13 +80,15 @@ static void range_text(const sn_config_entry *entry, char text[96]) {
   char least[32], most[32];
   sn_format_f64(entry->least, least);
   sn_format_f64(entry->most, most);
-  snprintf(text, 96, "[%s, %s]%s%s", least, most, entry->unit != NULL ? " " : "", entry->unit != NULL ? entry->unit : "");
+  snprintf(text, 96, "[%s, %s]%s%s", least, most, entry->unit != NULL ? " " : "",
+           entry->unit != NULL ? entry->unit : "");
 }
 
 static sn_status check_range(const sn_config_entry *entry, double value, const char *item, config_place place,
                              sn_error *err) {
   if (!isfinite(value)) {
-    return config_fail(err, SN_E_ARGUMENT, place, entry->key, "'%s' is out of a double's range: \"%s\"", entry->key, item);
+    return config_fail(err, SN_E_ARGUMENT, place, entry->key, "'%s' is out of a double's range: \"%s\"", entry->key,
+                       item);
   }
   if (!bounded(entry) || (value >= entry->least && value <= entry->most)) return SN_OK;
   char range[96];
@@ -110,13 +113,14 @@ static sn_status read_quantity(const sn_config_entry *entry, const char *item, d
     return config_fail(err, SN_E_ARGUMENT, place, entry->key, "'%s': unknown unit \"%s\" in \"%s\", expected a %s (%s)",
                        entry->key, unit, item, wanted, entry->unit);
   }
-  return config_fail(err, SN_E_ARGUMENT, place, entry->key, "'%s': \"%s\" is a %s, expected a %s (%s)", entry->key, item,
-                     dimension, wanted, entry->unit);
+  return config_fail(err, SN_E_ARGUMENT, place, entry->key, "'%s': \"%s\" is a %s, expected a %s (%s)", entry->key,
+                     item, dimension, wanted, entry->unit);
 }
 
 static bool is_choice(const char *choices, const char *item) {
   size_t n = strlen(item);
-  for (const char *at = choices; n > 0 && strchr(item, '|') == NULL && at != NULL; at = strchr(at, '|'), at += at != NULL) {
+  for (const char *at = choices; n > 0 && strchr(item, '|') == NULL && at != NULL;
+       at = strchr(at, '|'), at += at != NULL) {
     if (strncmp(at, item, n) == 0 && (at[n] == '|' || at[n] == '\0')) return true;
   }
   return false;
@@ -130,7 +134,8 @@ static sn_status read_scalar(const sn_config_entry *entry, const char *item, con
     case SN_CONFIG_BOOL:
       out->boolean = yes;
       if (yes || strcmp(item, "false") == 0 || strcmp(item, "no") == 0) return SN_OK;
-      return config_fail(err, SN_E_ARGUMENT, place, key, "'%s' expects true, false, yes or no, found \"%s\"", key, item);
+      return config_fail(err, SN_E_ARGUMENT, place, key, "'%s' expects true, false, yes or no, found \"%s\"", key,
+                         item);
     case SN_CONFIG_INT:
       if (sn_parse_i64(item, &out->integer)) return check_range(entry, (double)out->integer, item, place, err);
       return config_fail(err, SN_E_ARGUMENT, place, key, "'%s' expects a whole number, found \"%s\"", key, item);
@@ -143,7 +148,8 @@ static sn_status read_scalar(const sn_config_entry *entry, const char *item, con
       return check_range(entry, out->real, item, place, err);
     case SN_CONFIG_CHOICE:
       if (!is_choice(entry->choices, item)) {
-        return config_fail(err, SN_E_ARGUMENT, place, key, "'%s' must be one of %s, found \"%s\"", key, entry->choices, item);
+        return config_fail(err, SN_E_ARGUMENT, place, key, "'%s' must be one of %s, found \"%s\"", key, entry->choices,
+                           item);
       }
       return sn_strdup(&out->text, item, key, err);
     default: return sn_strdup(&out->text, item, key, err);
@@ -177,8 +183,8 @@ sn_status config_assign(sn_config *config, int64_t index, char *const *items, in
                        (long long)old->line);
   }
   if (is_list && !is_list_type(entry->type)) {
-    return config_fail(err, SN_E_ARGUMENT, place, entry->key, "'%s' expects one value, found a list of %lld", entry->key,
-                       (long long)n);
+    return config_fail(err, SN_E_ARGUMENT, place, entry->key, "'%s' expects one value, found a list of %lld",
+                       entry->key, (long long)n);
   }
   sn_status status = is_list ? read_list(entry, items, n, &value, place, err)
                              : read_scalar(entry, items[0], &value, place, err);
@@ -379,8 +385,9 @@ sn_status sn_config_set(sn_config *config, const char *key, const char *value, c
     char *dot;
     long long i = strtoll(key + 7, &dot, 10);
     if (dot == key + 7 || *dot != '.' || i < 0 || i >= config->n_phases) {
-      return config_fail(err, SN_E_ARGUMENT, place, key, "'%s': expected phases.I.KEY with I below %lld, the number of phases",
-                         key, (long long)config->n_phases);
+      return config_fail(err, SN_E_ARGUMENT, place, key,
+                         "'%s': expected phases.I.KEY with I below %lld, the number of phases", key,
+                         (long long)config->n_phases);
     }
     return sn_config_set(config->phases[i], dot + 1, value, origin, line, err);
   }

@@ -2,13 +2,14 @@
  *
  * A module declares its settings as an array of sn_config_entry (one line each, ended by a line with key NULL); the
  * command puts the tables together.  From that one table come defaults, ranges, --help, the YAML reader, --set, the
- * resolved dump and the documentation.  Keys are matched exactly; an unknown one is an error that names the nearest key.
+ * resolved dump and the documentation.  Keys are matched exactly; an unknown one is an error that names the nearest
+ * key.
  *
- * Phases: a YAML document may hold `phases:`, a list of mappings; each overrides keys of the top level for one phase and
- * may have a `name`.  A phase's own setting stands over the top level's, whatever the order of setting;
+ * Phases: a YAML document may hold `phases:`, a list of mappings; each overrides keys of the top level for one phase
+ * and may have a `name`.  A phase's own setting stands over the top level's, whatever the order of setting;
  * `--set phases.0.train.lr=1e-3` reaches into it.  A later document's list of phases replaces an earlier one.
- * Nested mappings are dotted keys: `train: {lr: 1e-3}` is train.lr.  Within one document a key may be given once; anchors,
- * aliases, tags and null are refused.  A sequence is for list types only; a text is cut at commas for a list.
+ * Nested mappings are dotted keys: `train: {lr: 1e-3}` is train.lr.  Within one document a key may be given once;
+ * anchors, aliases, tags and null are refused.  A sequence is for list types only; a text is cut at commas for a list.
  *
  * Errors: a wrong key or value is SN_E_ARGUMENT with file, line and key (sn_error.field); bad syntax is SN_E_CORRUPT.
  * After a failed load some keys of the document may be set. */

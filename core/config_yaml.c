@@ -1,5 +1,5 @@
-/* YAML into the document tree, from libyaml's events: each has its line, and nothing is interpreted on the way (a scalar
- * stays the text that was written, so that `1e-4` is a number and `no` a choice where the table says so). */
+/* YAML into the document tree, from libyaml's events: each has its line, and nothing is interpreted on the way (a
+ * scalar stays the text that was written, so that `1e-4` is a number and `no` a choice where the table says so). */
 #include <string.h>
 
 #include "core/config_private.h"
@@ -33,7 +33,8 @@ static config_place place_of(const reader *r, const yaml_event_t *event) {
 static sn_status next_event(reader *r, yaml_event_t *event) {
   if (yaml_parser_parse(&r->parser, event)) return SN_OK;
   const yaml_parser_t *p = &r->parser;
-  if (p->error == YAML_MEMORY_ERROR) return sn_fail(r->err, SN_E_MEMORY, "%s: no memory for the YAML parser", r->origin);
+  if (p->error == YAML_MEMORY_ERROR)
+    return sn_fail(r->err, SN_E_MEMORY, "%s: no memory for the YAML parser", r->origin);
   /* The reader's errors (encoding) come with an offset instead of a mark. */
   bool marked = p->error != YAML_READER_ERROR;
   config_place place = {r->origin, marked ? (int64_t)p->problem_mark.line + 1 : -1, 0};
@@ -44,14 +45,16 @@ static sn_status next_event(reader *r, yaml_event_t *event) {
   return status;
 }
 
-static sn_status refuse_extras(reader *r, const yaml_event_t *event, const yaml_char_t *anchor, const yaml_char_t *tag) {
+static sn_status refuse_extras(reader *r, const yaml_event_t *event, const yaml_char_t *anchor,
+                               const yaml_char_t *tag) {
   if (anchor != NULL) {
     return config_fail(r->err, SN_E_ARGUMENT, place_of(r, event), NULL,
                        "the anchor '&%s' is not accepted: write each value where it belongs", (const char *)anchor);
   }
   if (tag != NULL) {
     return config_fail(r->err, SN_E_ARGUMENT, place_of(r, event), NULL,
-                       "the tag '%s' is not accepted: the configuration table knows each key's type", (const char *)tag);
+                       "the tag '%s' is not accepted: the configuration table knows each key's type",
+                       (const char *)tag);
   }
   return SN_OK;
 }
@@ -85,8 +88,9 @@ static sn_status read_key(reader *r, const yaml_event_t *event, config_node *map
   sn_status status = read_scalar(r, event, &key);
   for (int64_t i = 0; status == SN_OK && i < mapping->n; i++) {
     if (strcmp(mapping->children[i].key, key.text) != 0) continue;
-    status = config_fail(r->err, SN_E_ARGUMENT, place_of(r, event), key.text, "the key '%s' is given twice (first on line %lld)",
-                         key.text, (long long)mapping->children[i].line);
+    status =
+        config_fail(r->err, SN_E_ARGUMENT, place_of(r, event), key.text,
+                    "the key '%s' is given twice (first on line %lld)", key.text, (long long)mapping->children[i].line);
   }
   if (status == SN_OK && key.text[0] == '\0') {
     status = config_fail(r->err, SN_E_ARGUMENT, place_of(r, event), NULL, "an empty key");

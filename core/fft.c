@@ -53,8 +53,8 @@ void sn_fft_destroy(sn_fft *fft) {
 #else
 
 /* ESTIMATE does not touch the arrays and does not time, so that the same n always gives the same plan and bits.
- * UNALIGNED: callers' arrays may begin anywhere. PRESERVE_INPUT: an inverse would otherwise overwrite X. The 64-bit guru
- * interface takes lengths beyond an int. */
+ * UNALIGNED: callers' arrays may begin anywhere. PRESERVE_INPUT: an inverse would otherwise overwrite X. The 64-bit
+ * guru interface takes lengths beyond an int. */
 static void make_plans(sn_fft *fft, double *x, fftw_complex *X) {
   const unsigned flags = FFTW_ESTIMATE | FFTW_UNALIGNED | FFTW_PRESERVE_INPUT;
   fftw_iodim64 dimension = {fft->n, 1, 1};

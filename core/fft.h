@@ -5,7 +5,8 @@
  *
  * The transform of our own: Stockham's self-sorting form of the mixed-radix algorithm (Temperton, J. Comput. Phys. 52,
  * 1983); an even n as a complex transform of half the length (Cooley, Lewis, Welch, 1970); a prime factor above 31 by
- * Bluestein's chirp (IEEE Trans. AU-18, 1970). Error at most a few 1e-16 of the spectrum's largest value times log n. */
+ * Bluestein's chirp (IEEE Trans. AU-18, 1970). Error at most a few 1e-16 of the spectrum's largest value times log n.
+ */
 #ifndef SN_CORE_FFT_H
 #define SN_CORE_FFT_H
 

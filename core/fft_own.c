@@ -1,5 +1,5 @@
-/* The transform of our own. A complex plan is a list of radices over one table of roots of unity; where the length has a
- * prime factor above MAX_RADIX it is a convolution with a chirp (Bluestein) over a plan of a power of two instead. */
+/* The transform of our own. A complex plan is a list of radices over one table of roots of unity; where the length has
+ * a prime factor above MAX_RADIX it is a convolution with a chirp (Bluestein) over a plan of a power of two instead. */
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>

@@ -270,7 +270,8 @@ static sn_status sort_keys(parser *p, container *c) {
 
 static sn_status parse_key(parser *p, container *c) {
   char seen[24];
-  if (p->at >= p->n || p->text[p->at] != '"') return fail(p, p->at, "expected a key in quotes, found %s", found(p, seen));
+  if (p->at >= p->n || p->text[p->at] != '"')
+    return fail(p, p->at, "expected a key in quotes, found %s", found(p, seen));
   SN_TRY(sn_grow(&c->keys, &c->key_capacity, c->n + 1, (int64_t)sizeof *c->keys, "JSON keys", p->err));
   c->keys[c->n] = NULL;
   SN_TRY(parse_string(p, &c->keys[c->n]));
@@ -466,7 +467,8 @@ const sn_json *sn_json_get(const sn_json *json, const char *key) {
 int64_t sn_json_line(const sn_json *json) { return json == NULL ? -1 : json->line; }
 
 static const char *type_name(sn_json_type type) {
-  static const char *const names[] = {"null", "a boolean", "an integer", "a number", "a string", "an array", "an object"};
+  static const char *const names[] = {"null",     "a boolean", "an integer", "a number",
+                                      "a string", "an array",  "an object"};
   return names[type];
 }
 

@@ -46,8 +46,9 @@ bool sn_json_as_bool(const sn_json *json);          /* false if not a boolean: a
 const char *sn_json_as_string(const sn_json *json); /* NULL if not a string */
 
 /* Writer: appends to a string; commas and indentation are its own business. The first error sticks and later calls do
- * nothing, so that a long sequence may be checked once, at sn_json_writer_finish: a value without its key, a key outside
- * an object, unbalanced ends and a second root are SN_E_STATE, text that is not UTF-8 and depth over 64 SN_E_ARGUMENT. */
+ * nothing, so that a long sequence may be checked once, at sn_json_writer_finish: a value without its key, a key
+ * outside an object, unbalanced ends and a second root are SN_E_STATE, text that is not UTF-8 and depth over 64
+ * SN_E_ARGUMENT. */
 typedef struct sn_json_writer {
   sn_string *out;
   int indent;      /* 0: one line */

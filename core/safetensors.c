@@ -207,7 +207,8 @@ static sn_status corrupt(const sn_safetensors *f, const char *name, sn_error *er
   return sn_fail_at(err, SN_E_CORRUPT, -1, -1, name, "%s: tensor \"%s\": %s", f->path, name, what);
 }
 
-static sn_status parse_dtype(const sn_safetensors *f, const char *name, const sn_json *node, entry *out, sn_error *err) {
+static sn_status parse_dtype(const sn_safetensors *f, const char *name, const sn_json *node, entry *out,
+                             sn_error *err) {
   const char *text = sn_json_as_string(node);
   if (text == NULL) return corrupt(f, name, err, "\"dtype\" is missing or no text");
   for (int i = 0; i < N_DTYPES; i++) {
@@ -219,7 +220,8 @@ static sn_status parse_dtype(const sn_safetensors *f, const char *name, const sn
                     "%s: tensor \"%s\" has dtype %.20s; read are F64, F32, BF16, I64, I32 and U8", f->path, name, text);
 }
 
-static sn_status parse_shape(const sn_safetensors *f, const char *name, const sn_json *node, entry *out, sn_error *err) {
+static sn_status parse_shape(const sn_safetensors *f, const char *name, const sn_json *node, entry *out,
+                             sn_error *err) {
   if (sn_json_kind(node) != SN_JSON_ARRAY) return corrupt(f, name, err, "\"shape\" is missing or no array");
   if (sn_json_length(node) > SN_MAX_DIMS) {
     return sn_fail_at(err, SN_E_UNSUPPORTED, -1, -1, name, "%s: tensor \"%s\" has %lld dimensions, at most %d are read",
@@ -235,7 +237,8 @@ static sn_status parse_shape(const sn_safetensors *f, const char *name, const sn
   return SN_OK;
 }
 
-static sn_status parse_entry(const sn_safetensors *f, const char *name, const sn_json *node, entry *out, sn_error *err) {
+static sn_status parse_entry(const sn_safetensors *f, const char *name, const sn_json *node, entry *out,
+                             sn_error *err) {
   out->name = name;
   if (sn_json_kind(node) != SN_JSON_OBJECT) return corrupt(f, name, err, "its description is no object");
   if (sn_json_length(node) != 3) return corrupt(f, name, err, "expected exactly dtype, shape and data_offsets");
@@ -248,15 +251,17 @@ static sn_status parse_entry(const sn_safetensors *f, const char *name, const sn
   }
   int64_t data = f->size - f->data_start, bytes = 0;
   if (out->begin < 0 || out->end < out->begin || out->end > data) {
-    return sn_fail_at(err, SN_E_CORRUPT, -1, -1, name, "%s: tensor \"%s\": data_offsets [%lld, %lld], the file has %lld bytes of data",
-                      f->path, name, (long long)out->begin, (long long)out->end, (long long)data);
+    return sn_fail_at(err, SN_E_CORRUPT, -1, -1, name,
+                      "%s: tensor \"%s\": data_offsets [%lld, %lld], the file has %lld bytes of data", f->path, name,
+                      (long long)out->begin, (long long)out->end, (long long)data);
   }
   sn_tensor view = {.n_dims = out->n_dims, .dtype = out->dtype};
   memcpy(view.shape, out->shape, sizeof view.shape);
   if (!checked_bytes(&view, &bytes)) return corrupt(f, name, err, "its shape overflows");
   if (bytes != out->end - out->begin) {
-    return sn_fail_at(err, SN_E_CORRUPT, -1, -1, name, "%s: tensor \"%s\": its shape needs %lld bytes, data_offsets give %lld",
-                      f->path, name, (long long)bytes, (long long)(out->end - out->begin));
+    return sn_fail_at(err, SN_E_CORRUPT, -1, -1, name,
+                      "%s: tensor \"%s\": its shape needs %lld bytes, data_offsets give %lld", f->path, name,
+                      (long long)bytes, (long long)(out->end - out->begin));
   }
   return SN_OK;
 }

@@ -1,9 +1,9 @@
 /* safetensors: 8-byte little-endian header length, JSON header, raw data. dtypes F64 F32 BF16 I64 I32 U8.
  *
- * The header is {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, ...} with offsets from the end of
- * the header, and an optional "__metadata__" of texts; it is padded with blanks so that the data begin at a multiple of 8.
- * Source: the format description of the safetensors project (huggingface/safetensors, README).  Other dtypes and more than
- * SN_MAX_DIMS dimensions are SN_E_UNSUPPORTED. */
+ * The header is {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, ...} with offsets from the
+ * end of the header, and an optional "__metadata__" of texts; it is padded with blanks so that the data begin at a
+ * multiple of 8. Source: the format description of the safetensors project (huggingface/safetensors, README).  Other
+ * dtypes and more than SN_MAX_DIMS dimensions are SN_E_UNSUPPORTED. */
 #ifndef SN_CORE_SAFETENSORS_H
 #define SN_CORE_SAFETENSORS_H
 
@@ -15,8 +15,9 @@ typedef struct sn_named_tensor {
   sn_tensor tensor;
 } sn_named_tensor;
 
-/* Writes beside, fsyncs, renames (core/fs.h). Tensors in the given order; metadata: n_meta pairs (key, value), may be 0.
- * A name given twice, the name "__metadata__" and names that are not UTF-8 are SN_E_ARGUMENT. The same input gives the same bytes. sha256_hex (65 bytes) receives the hash of the whole file when not NULL. */
+/* Writes beside, fsyncs, renames (core/fs.h). Tensors in the given order; metadata: n_meta pairs (key, value), may be
+ * 0. A name given twice, the name "__metadata__" and names that are not UTF-8 are SN_E_ARGUMENT. The same input gives
+ * the same bytes. sha256_hex (65 bytes) receives the hash of the whole file when not NULL. */
 SN_MUST_CHECK sn_status sn_safetensors_write(const char *path, const sn_named_tensor *tensors, int64_t n,
                                              const char *const (*metadata)[2], int64_t n_meta, char *sha256_hex,
                                              sn_error *err);
@@ -40,8 +41,8 @@ typedef struct sn_load_report {
   char first_missing[128], first_unexpected[128], first_wrong[128];
 } sn_load_report;
 /* Anything missing, unexpected or of another shape is SN_E_STATE unless `partial`; zero matched is an error always.
- * A dtype that would need another conversion counts as wrong shape. prefix ("" for none) is taken off the file's names: an explicit rule. The report is filled in every case. Nothing is
- * written into `tensors` when the load fails. */
+ * A dtype that would need another conversion counts as wrong shape. prefix ("" for none) is taken off the file's names:
+ * an explicit rule. The report is filled in every case. Nothing is written into `tensors` when the load fails. */
 SN_MUST_CHECK sn_status sn_safetensors_load(const char *path, const char *prefix, bool partial,
                                             const sn_named_tensor *tensors, int64_t n, sn_load_report *report,
                                             sn_error *err);

@@ -1,5 +1,5 @@
-/* Strict load by name: what the file has against what the model wants, decided and read completely before the first byte
- * of the model changes. */
+/* Strict load by name: what the file has against what the model wants, decided and read completely before the first
+ * byte of the model changes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,8 +50,8 @@ static sn_status sort_targets(loading *l, sn_error *err) {
   if (l->n > 0) qsort(l->by_name, (size_t)l->n, sizeof *l->by_name, compare_names);
   for (int64_t i = 1; i < l->n; i++) {
     if (strcmp(l->by_name[i - 1].name, l->by_name[i].name) != 0) continue;
-    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, l->by_name[i].name, "loading %s: the model has two tensors named \"%s\"",
-                      l->path, l->by_name[i].name);
+    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, l->by_name[i].name,
+                      "loading %s: the model has two tensors named \"%s\"", l->path, l->by_name[i].name);
   }
   return SN_OK;
 }
@@ -140,7 +140,8 @@ static sn_status judge(const loading *l, bool partial, const sn_load_report *r, 
   }
   if (r->wrong_shape > 0) snprintf(details, sizeof details, "; \"%.60s\": %s", r->first_wrong, l->why_wrong);
   else if (r->missing > 0 && r->unexpected > 0)
-    snprintf(details, sizeof details, "; missing \"%.80s\", unexpected \"%.80s\"", r->first_missing, r->first_unexpected);
+    snprintf(details, sizeof details, "; missing \"%.80s\", unexpected \"%.80s\"", r->first_missing,
+             r->first_unexpected);
   else if (r->missing > 0) snprintf(details, sizeof details, "; missing \"%.80s\"", r->first_missing);
   else if (r->unexpected > 0) snprintf(details, sizeof details, "; unexpected \"%.80s\"", r->first_unexpected);
   return sn_fail_at(err, SN_E_STATE, -1, -1, field,
@@ -188,7 +189,8 @@ sn_status sn_safetensors_load(const char *path, const char *prefix, bool partial
   SN_TRY_GOTO(sn_safetensors_open(path, &l.file, err), done);
   SN_TRY_GOTO(sn_alloc(&l.by_name, n, (int64_t)sizeof *l.by_name, "tensor names", err), done);
   SN_TRY_GOTO(sn_alloc(&l.filled, n, (int64_t)sizeof *l.filled, "tensor names", err), done);
-  SN_TRY_GOTO(sn_alloc(&l.matches, sn_safetensors_count(l.file), (int64_t)sizeof *l.matches, "tensor names", err), done);
+  SN_TRY_GOTO(sn_alloc(&l.matches, sn_safetensors_count(l.file), (int64_t)sizeof *l.matches, "tensor names", err),
+              done);
   SN_TRY_GOTO(sort_targets(&l, err), done);
   report->missing = 0;
   compare_with_file(&l, report);

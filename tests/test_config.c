@@ -142,12 +142,13 @@ static void test_set_refused(void **state) {
 }
 
 static void test_units(void **state) {
-  static const struct { double value; const char *from, *to; double expected; } good[] = {
-      {10, "s", "ms", 10000}, {3, "ms", "s", 0.003}, {0.1, "s", "s", 0.1}, {1, "d", "h", 24}, {90, "s", "min", 1.5},
-      {7, "us", "ms", 0.007}, {7, "\xc2\xb5s", "s", 7e-6}, {250, "mHz", "Hz", 0.25}, {2, "kHz", "Hz", 2000},
-      {1.5, "mm", "m", 0.0015}, {2, "cm", "mm", 20}, {5, "um", "\xce\xbcm", 5}, {0.5, "mV", "uV", 500},
-      {50, "nV", "\xc2\xb5V", 0.05}, {1, "V", "mV", 1000}, {40, "HU", "HU", 40}, {50, "%", "%", 50}, {90, "deg", "deg", 90},
-      {3, "GiB", "MiB", 3072}, {512, "KiB", "B", 524288}};
+  static const struct { double value; const char *from, *to; double expected;
+  } good[] = {
+      {10, "s", "ms", 10000}, {3, "ms", "s", 0.003},         {0.1, "s", "s", 0.1},        {1, "d", "h", 24},
+      {90, "s", "min", 1.5},  {7, "us", "ms", 0.007},        {7, "\xc2\xb5s", "s", 7e-6}, {250, "mHz", "Hz", 0.25},
+      {2, "kHz", "Hz", 2000}, {1.5, "mm", "m", 0.0015},      {2, "cm", "mm", 20},         {5, "um", "\xce\xbcm", 5},
+      {0.5, "mV", "uV", 500}, {50, "nV", "\xc2\xb5V", 0.05}, {1, "V", "mV", 1000},        {40, "HU", "HU", 40},
+      {50, "%", "%", 50},     {90, "deg", "deg", 90},        {3, "GiB", "MiB", 3072},     {512, "KiB", "B", 524288}};
   for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
     double value = NAN;
     assert_true(sn_unit_convert(good[i].value, good[i].from, good[i].to, &value));
@@ -194,17 +195,21 @@ static void test_tables_refused(void **state) {
 }
 
 static void test_json(void **state) {
-  assert_int_equal(load(".yaml", "{\"train\": {\"lr\": 1e-4, \"ema\": true, \"steps\": 9007199254740993},\n \"out\": \"x\", "
-                                 "\"data.window\": \"2 s\", \"data\": {\"sets\": [\"a,b\", \"c\"]}}"), SN_OK);
+  assert_int_equal(load(".yaml",
+                        "{\"train\": {\"lr\": 1e-4, \"ema\": true, \"steps\": 9007199254740993},\n \"out\": \"x\", "
+                        "\"data.window\": \"2 s\", \"data\": {\"sets\": [\"a,b\", \"c\"]}}"),
+                   SN_OK);
   assert_true(sn_config_real(config, "train.lr") == 0.0001);
   assert_true(sn_config_bool(config, "train.ema"));
   assert_int_equal(sn_config_int(config, "train.steps"), INT64_C(9007199254740993));
   assert_string_equal(sn_config_list_text(config, "data.sets", 0), "a,b");
   assert_int_equal(sn_config_list_length(config, "data.sets"), 2);
-  refused(load(".json", "{\"train\":\n {\"lr\": 1,\n \"lrr\": 2}}"), SN_E_ARGUMENT, ".json:3: unknown key 'train.lrr'; the nearest known key is 'train.lr'");
+  refused(load(".json", "{\"train\":\n {\"lr\": 1,\n \"lrr\": 2}}"), SN_E_ARGUMENT,
+          ".json:3: unknown key 'train.lrr'; the nearest known key is 'train.lr'");
   assert_int_equal(err.line, 3);
   assert_string_equal(err.field, "train.lrr");
-  refused(load(".json", "{\"train\": {\"lr\": 1},\n \"train.lr\": 0.5}"), SN_E_ARGUMENT, ":2: 'train.lr' is given twice (first on line 1)");
+  refused(load(".json", "{\"train\": {\"lr\": 1},\n \"train.lr\": 0.5}"), SN_E_ARGUMENT,
+          ":2: 'train.lr' is given twice (first on line 1)");
   refused(load(".json", "{\"train\": {\"lr\": null}}"), SN_E_ARGUMENT, "'train.lr' has no value");
   refused(load(".json", "{\"train\": {\"lr\": [1]}}"), SN_E_ARGUMENT, "expects one value, found a list of 1");
   refused(load(".json", "{\"train\": {\"lr\": {}}}"), SN_E_ARGUMENT, "'train.lr' expects a value, found a mapping");
@@ -218,12 +223,17 @@ static void test_json(void **state) {
 }
 
 static void test_pairs(void **state) {
-  assert_int_equal(sn_config_load_pairs(config, "# a preset\n\n train.lr = 1e-4  # slow\ntrain.steps=5\nout=a#b\ntrain.steps=6", "preset", &err), SN_OK);
+  assert_int_equal(
+      sn_config_load_pairs(config, "# a preset\n\n train.lr = 1e-4  # slow\ntrain.steps=5\nout=a#b\ntrain.steps=6",
+                           "preset", &err),
+      SN_OK);
   assert_true(sn_config_real(config, "train.lr") == 1e-4);
   assert_int_equal(sn_config_int(config, "train.steps"), 6);
   assert_string_equal(sn_config_text(config, "out"), "a#b");
-  refused(sn_config_load_pairs(config, "train.lr=1\n\ntrain.lr 2\n", "preset", &err), SN_E_ARGUMENT, "preset:3: expected KEY=VALUE");
-  refused(sn_config_load_pairs(config, "train.lr=1\ntrain.x=2\n", "preset", &err), SN_E_ARGUMENT, "preset:2: unknown key 'train.x'");
+  refused(sn_config_load_pairs(config, "train.lr=1\n\ntrain.lr 2\n", "preset", &err), SN_E_ARGUMENT,
+          "preset:3: expected KEY=VALUE");
+  refused(sn_config_load_pairs(config, "train.lr=1\ntrain.x=2\n", "preset", &err), SN_E_ARGUMENT,
+          "preset:2: unknown key 'train.x'");
 }
 
 #define PHASED                                                                                  \
@@ -285,14 +295,15 @@ static void test_dump(void **state) {
   assert_int_equal(set("data.window=100 ms"), SN_OK);
   sn_string first = {0}, second = {0};
   dump(config, &first);
-  assert_string_equal(first.data,
-                      "{\n  \"train\": {\n    \"lr\": 0.25,\n    \"steps\": 100,\n    \"dtype\": \"auto\",\n    \"ema\": false,\n"
-                      "    \"betas\": [\n      0.9,\n      0.95\n    ],\n    \"seed\": 0\n  },\n  \"data\": {\n"
-                      "    \"window\": \"0.1 s\",\n    \"sets\": [\n      \"a\",\n      \"b\"\n    ],\n    \"filter\": {\n"
-                      "      \"low\": \"0.5 Hz\"\n    },\n    \"spacing\": \"0.0015 m\",\n    \"scale\": \"0.05 mV\",\n"
-                      "    \"threshold\": \"40 HU\"\n  },\n  \"phases\": [\n    {\n      \"name\": \"warm\",\n      \"train\": {\n"
-                      "        \"steps\": 10\n      }\n    },\n    {\n      \"train\": {\n        \"lr\": 0.5,\n"
-                      "        \"steps\": 20\n      }\n    }\n  ]\n}");
+  assert_string_equal(
+      first.data,
+      "{\n  \"train\": {\n    \"lr\": 0.25,\n    \"steps\": 100,\n    \"dtype\": \"auto\",\n    \"ema\": false,\n"
+      "    \"betas\": [\n      0.9,\n      0.95\n    ],\n    \"seed\": 0\n  },\n  \"data\": {\n"
+      "    \"window\": \"0.1 s\",\n    \"sets\": [\n      \"a\",\n      \"b\"\n    ],\n    \"filter\": {\n"
+      "      \"low\": \"0.5 Hz\"\n    },\n    \"spacing\": \"0.0015 m\",\n    \"scale\": \"0.05 mV\",\n"
+      "    \"threshold\": \"40 HU\"\n  },\n  \"phases\": [\n    {\n      \"name\": \"warm\",\n      \"train\": {\n"
+      "        \"steps\": 10\n      }\n    },\n    {\n      \"train\": {\n        \"lr\": 0.5,\n"
+      "        \"steps\": 20\n      }\n    }\n  ]\n}");
   teardown(NULL);
   assert_int_equal(setup(NULL), 0);
   assert_int_equal(load(".yaml", first.data), SN_OK);
@@ -336,13 +347,38 @@ static void test_yaml(void **state) {
   assert_string_equal(sn_config_text(config, "out"), "");
 }
 
+/* Random bytes changed: loaded or refused with a message, never a crash. */
+static void test_yaml_changed_bytes(void **state) {
+  const char *text =
+      "train:\n  lr: 1e-4\n  betas: [0.8, 1e-1]\ndata: {sets: [a, \"b, c\"]}\nout: 'no'\nphases:\n  - name: one\n    "
+      "train.steps: 3\n";
+  char copy[256];
+  size_t n = strlen(text);
+  uint64_t random = 7;
+  for (int i = 0; i < 400; i++) {
+    memcpy(copy, text, n + 1);
+    for (int k = 0; k <= i % 3; k++) {
+      random = random * 6364136223846793005u + 1442695040888963407u;
+      static const char bytes[] = "{}[]\"',:\\#&*!|>-?%@ \n\t0a\x80\xff";
+      copy[(random >> 33) % n] = bytes[(random >> 20) % (sizeof bytes - 1)];
+    }
+    sn_status status = load(".yaml", copy);
+    assert_true(status == SN_OK || ((status == SN_E_ARGUMENT || status == SN_E_CORRUPT) && err.message[0] != '\0'));
+  }
+}
+
 static void test_yaml_refused(void **state) {
-  refused(load(".yaml", "train:\n  lr: 1e-4\n  learning_rat: 0.1\n"), SN_E_ARGUMENT, ".yaml:3: unknown key 'train.learning_rat'");
-  refused(load(".yaml", "train:\n  step: 3\n"), SN_E_ARGUMENT, ":2: unknown key 'train.step'; the nearest known key is 'train.steps'");
+  refused(load(".yaml", "train:\n  lr: 1e-4\n  learning_rat: 0.1\n"), SN_E_ARGUMENT,
+          ".yaml:3: unknown key 'train.learning_rat'");
+  refused(load(".yaml", "train:\n  step: 3\n"), SN_E_ARGUMENT,
+          ":2: unknown key 'train.step'; the nearest known key is 'train.steps'");
   assert_int_equal(err.line, 2);
-  refused(load(".yaml", "train:\n  lr: 0.1\n  steps: 1\n  lr: 0.2\n"), SN_E_ARGUMENT, ":4: the key 'lr' is given twice (first on line 2)");
-  refused(load(".yaml", "train: {lr: 0.1}\ndata.window: 1 s\ntrain: {steps: 2}\n"), SN_E_ARGUMENT, ":3: the key 'train' is given twice");
-  refused(load(".yaml", "train: {lr: 0.1}\ntrain.lr: 0.2\n"), SN_E_ARGUMENT, ":2: 'train.lr' is given twice (first on line 1)");
+  refused(load(".yaml", "train:\n  lr: 0.1\n  steps: 1\n  lr: 0.2\n"), SN_E_ARGUMENT,
+          ":4: the key 'lr' is given twice (first on line 2)");
+  refused(load(".yaml", "train: {lr: 0.1}\ndata.window: 1 s\ntrain: {steps: 2}\n"), SN_E_ARGUMENT,
+          ":3: the key 'train' is given twice");
+  refused(load(".yaml", "train: {lr: 0.1}\ntrain.lr: 0.2\n"), SN_E_ARGUMENT,
+          ":2: 'train.lr' is given twice (first on line 1)");
   refused(load(".yaml", "out: &a x\n"), SN_E_ARGUMENT, ":1: the anchor '&a' is not accepted");
   refused(load(".yaml", "train: &t {lr: 0.1}\n"), SN_E_ARGUMENT, "anchor");
   refused(load(".yaml", "data:\n  sets: &t [a]\n"), SN_E_ARGUMENT, ":2: the anchor");
@@ -360,12 +396,19 @@ static void test_yaml_refused(void **state) {
   refused(load(".yaml", "out: x\n\ttrain: y\n"), SN_E_CORRUPT, ":2: not valid YAML");
   refused(load(".yaml", "out: [x\n"), SN_E_CORRUPT, "not valid YAML");
   refused(load(".yaml", "out: \xff\xfe\n"), SN_E_CORRUPT, "not valid YAML");
-  refused(load(".yaml", "train:\n  lr:\n    - 1\n"), SN_E_ARGUMENT, ":3: 'train.lr' expects one value, found a list of 1");
-  refused(load(".yaml", "train:\n  lr: [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]\n"), SN_E_ARGUMENT, "nested deeper than 32");
-  refused(load(".yaml", "data:\n  window: 250 Hz\n"), SN_E_ARGUMENT, ":2: 'data.window': \"250 Hz\" is a frequency, expected a time (s)");
-  refused(load(".yaml", "phases:\n  - train:\n      stepps: 3\n"), SN_E_ARGUMENT, ":3: unknown key 'train.stepps'; the nearest known key is 'train.steps'");
+  refused(load(".yaml", "train:\n  lr:\n    - 1\n"), SN_E_ARGUMENT,
+          ":3: 'train.lr' expects one value, found a list of 1");
+  refused(
+      load(".yaml",
+           "train:\n  lr: [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]\n"),
+      SN_E_ARGUMENT, "nested deeper than 32");
+  refused(load(".yaml", "data:\n  window: 250 Hz\n"), SN_E_ARGUMENT,
+          ":2: 'data.window': \"250 Hz\" is a frequency, expected a time (s)");
+  refused(load(".yaml", "phases:\n  - train:\n      stepps: 3\n"), SN_E_ARGUMENT,
+          ":3: unknown key 'train.stepps'; the nearest known key is 'train.steps'");
 }
 #else
+static void test_yaml_changed_bytes(void **state) { skip(); /* this build has no libyaml */ }
 static void test_yaml(void **state) {
   refused(load(".yaml", "train: {lr: 1}\n"), SN_E_UNSUPPORTED, "use --set KEY=VALUE, or write it as JSON");
 }
@@ -415,9 +458,19 @@ static void test_allocation_failures(void **state) {
 
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-  const struct CMUnitTest tests[] = {
-      T(test_defaults), T(test_set),   T(test_set_refused),       T(test_units), T(test_tables_refused), T(test_json),
-      T(test_pairs),    T(test_phases), T(test_complete_by_phases), T(test_dump),  T(test_yaml),           T(test_yaml_refused),
-      T(test_help),     T(test_allocation_failures)};
+  const struct CMUnitTest tests[] = {T(test_defaults),
+                                     T(test_set),
+                                     T(test_set_refused),
+                                     T(test_units),
+                                     T(test_tables_refused),
+                                     T(test_json),
+                                     T(test_pairs),
+                                     T(test_phases),
+                                     T(test_complete_by_phases),
+                                     T(test_dump),
+                                     T(test_yaml),
+                                     T(test_yaml_refused), T(test_yaml_changed_bytes),
+                                     T(test_help),
+                                     T(test_allocation_failures)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,7 +76,8 @@ static const double TOLERANCE = 1e-13;
 static void check(sn_fft *fft, int64_t n) {
   double *x = make_noise(n + 1), *back = malloc((size_t)(n + 1) * sizeof *back);
   double *memory = malloc((size_t)(n + 4) * sizeof *memory);
-  double complex *X = (double complex *)(void *)(memory + 1), *reference = malloc((size_t)(n / 2 + 1) * sizeof *reference);
+  double complex *X = (double complex *)(void *)(memory + 1),
+                 *reference = malloc((size_t)(n / 2 + 1) * sizeof *reference);
   direct(x + 1, n, reference);
   assert_int_equal(sn_fft_forward(fft, x + 1, X, NULL), SN_OK);
   double error = spectrum_error(X, reference, n / 2 + 1);

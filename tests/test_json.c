@@ -20,7 +20,9 @@ static sn_status parse(const char *text, sn_json **out, sn_error *err) {
 static void test_values(void **state) {
   sn_json *json;
   sn_error err;
-  assert_int_equal(parse(" {\"a\": 1, \"b\": [true, false, null, -2.5e-3, \"x\"],\n \"c\": {\"d\": {}}, \"e\": []}\n ", &json, &err), SN_OK);
+  assert_int_equal(
+      parse(" {\"a\": 1, \"b\": [true, false, null, -2.5e-3, \"x\"],\n \"c\": {\"d\": {}}, \"e\": []}\n ", &json, &err),
+      SN_OK);
   int64_t i;
   double d;
   bool b = false;
@@ -81,30 +83,62 @@ static void test_numbers(void **state) {
 
 static void test_strings(void **state) {
   sn_json *json;
-  assert_int_equal(parse("\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u00e9\\ud83d\\udc4d\xc3\xa9\xf0\x9f\x91\x8d\"", &json, NULL), SN_OK);
+  assert_int_equal(parse("\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u00e9\\ud83d\\udc4d\xc3\xa9\xf0\x9f\x91\x8d\"", &json, NULL),
+                   SN_OK);
   assert_string_equal(sn_json_as_string(json), "\"\\/\b\f\n\r\t\xc3\xa9\xf0\x9f\x91\x8d\xc3\xa9\xf0\x9f\x91\x8d");
   sn_json_destroy(json);
 }
 
 static void test_refused(void **state) {
-  static const struct { const char *text; int64_t line; const char *what; } bad[] = {
-      {"", 1, "expected a value, found the end"}, {"  ", 1, "the end"}, {"{", 1, "expected a key"},
-      {"{\"a\"", 1, "':'"}, {"{\"a\":", 1, "value"}, {"{\"a\":1", 1, "','"}, {"{\"a\":1,}", 1, "key"},
-      {"[1,]", 1, "value"}, {"[1 2]", 1, "','"}, {"[1}", 1, "','"}, {"\n\n{\"a\":1, \"b\":2, \"a\":3}", 3, "\"a\" is given twice"},
-      {"1 2", 1, "end of the document"}, {"{} x", 1, "end of the document"}, {"01", 1, "begin with 0"}, {"-", 1, "digit"},
-      {"1.", 1, "digit"}, {".5", 1, "value"}, {"+1", 1, "value"}, {"1e", 1, "digit"}, {"1e+", 1, "digit"},
-      {"1e999", 1, "range"}, {"NaN", 1, "value"}, {"Infinity", 1, "value"}, {"truf", 1, "value"},
-      {"\"abc", 1, "no end"}, {"\"abc\\", 1, "no end"}, {"\"\\x\"", 1, "backslash"}, {"\"\\u12g4\"", 1, "hexadecimal"},
-      {"\"\\ud800\"", 1, "lone surrogate"}, {"\"\\udc00\"", 1, "lone surrogate"}, {"\"\\ud800\\u0041\"", 1, "lone surrogate"},
-      {"\"\\u0000\"", 1, "U+0000"}, {"\"a\nb\"", 1, "control character"}, {"\"\xff\"", 1, "UTF-8"}, {"\"\xc0\x80\"", 1, "UTF-8"},
-      {"\"\xe0\x80\x80\"", 1, "UTF-8"}, {"\"\xed\xa0\x80\"", 1, "UTF-8"}, {"\"\xf4\x90\x80\x80\"", 1, "UTF-8"},
-      {"\"\xc3\"", 1, "UTF-8"}, {"\xef\xbb\xbf{}", 1, "byte 0xef"}, {"[1,\n2,\n\n x]", 4, "'x'"}};
+  static const struct { const char *text; int64_t line; const char *what;
+  } bad[] = {{"", 1, "expected a value, found the end"},
+             {"  ", 1, "the end"},
+             {"{", 1, "expected a key"},
+             {"{\"a\"", 1, "':'"},
+             {"{\"a\":", 1, "value"},
+             {"{\"a\":1", 1, "','"},
+             {"{\"a\":1,}", 1, "key"},
+             {"[1,]", 1, "value"},
+             {"[1 2]", 1, "','"},
+             {"[1}", 1, "','"},
+             {"\n\n{\"a\":1, \"b\":2, \"a\":3}", 3, "\"a\" is given twice"},
+             {"1 2", 1, "end of the document"},
+             {"{} x", 1, "end of the document"},
+             {"01", 1, "begin with 0"},
+             {"-", 1, "digit"},
+             {"1.", 1, "digit"},
+             {".5", 1, "value"},
+             {"+1", 1, "value"},
+             {"1e", 1, "digit"},
+             {"1e+", 1, "digit"},
+             {"1e999", 1, "range"},
+             {"NaN", 1, "value"},
+             {"Infinity", 1, "value"},
+             {"truf", 1, "value"},
+             {"\"abc", 1, "no end"},
+             {"\"abc\\", 1, "no end"},
+             {"\"\\x\"", 1, "backslash"},
+             {"\"\\u12g4\"", 1, "hexadecimal"},
+             {"\"\\ud800\"", 1, "lone surrogate"},
+             {"\"\\udc00\"", 1, "lone surrogate"},
+             {"\"\\ud800\\u0041\"", 1, "lone surrogate"},
+             {"\"\\u0000\"", 1, "U+0000"},
+             {"\"a\nb\"", 1, "control character"},
+             {"\"\xff\"", 1, "UTF-8"},
+             {"\"\xc0\x80\"", 1, "UTF-8"},
+             {"\"\xe0\x80\x80\"", 1, "UTF-8"},
+             {"\"\xed\xa0\x80\"", 1, "UTF-8"},
+             {"\"\xf4\x90\x80\x80\"", 1, "UTF-8"},
+             {"\"\xc3\"", 1, "UTF-8"},
+             {"\xef\xbb\xbf{}", 1, "byte 0xef"},
+             {"[1,\n2,\n\n x]", 4, "'x'"}};
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
     sn_json *json = NULL;
     sn_error err;
     assert_int_equal(parse(bad[i].text, &json, &err), SN_E_CORRUPT);
     assert_null(json);
-    if (strstr(err.message, bad[i].what) == NULL) fail_msg("%s: message \"%s\" lacks \"%s\"", bad[i].text, err.message, bad[i].what);
+    if (strstr(err.message, bad[i].what) == NULL)
+      fail_msg("%s: message \"%s\" lacks \"%s\"", bad[i].text, err.message, bad[i].what);
     assert_int_equal(err.line, bad[i].line);
     assert_true(err.offset >= 0);
   }
@@ -150,8 +184,9 @@ static void test_writer(void **state) {
   sn_json_writer_init(&w, &out, 0);
   write_sample(&w);
   assert_int_equal(sn_json_writer_finish(&w, NULL), SN_OK);
-  assert_string_equal(out.data, "{\"a\\\"\\\\\\n\\u0001\xc3\xa9\": -9223372036854775808, \"list\": [0.1, null, null, -0, "
-                                "true, null, \"x\", null, {}], \"empty\": []}");
+  assert_string_equal(out.data,
+                      "{\"a\\\"\\\\\\n\\u0001\xc3\xa9\": -9223372036854775808, \"list\": [0.1, null, null, -0, "
+                      "true, null, \"x\", null, {}], \"empty\": []}");
   sn_json *json;
   assert_int_equal(sn_json_parse(out.data, out.length, "out", &json, NULL), SN_OK);
   assert_string_equal(sn_json_key(json, 0), "a\"\\\n\x01\xc3\xa9");
@@ -208,7 +243,9 @@ static void open_array(sn_json_writer *w) { sn_json_begin_array(w); }
 static void crossed(sn_json_writer *w) { sn_json_begin_array(w), sn_json_end_object(w); }
 static void no_key(sn_json_writer *w) { sn_json_begin_object(w), sn_json_write_null(w), sn_json_end_object(w); }
 static void key_in_array(sn_json_writer *w) { sn_json_begin_array(w), sn_json_write_key(w, "a"); }
-static void key_without_value(sn_json_writer *w) { sn_json_begin_object(w), sn_json_write_key(w, "a"), sn_json_end_object(w); }
+static void key_without_value(sn_json_writer *w) {
+  sn_json_begin_object(w), sn_json_write_key(w, "a"), sn_json_end_object(w);
+}
 static void too_many_ends(sn_json_writer *w) { sn_json_write_null(w), sn_json_end_array(w); }
 static void bad_text(sn_json_writer *w) { sn_json_write_string(w, "\xff"); }
 static void too_deep(sn_json_writer *w) {
@@ -230,7 +267,8 @@ static void test_writer_misuse(void **state) {
 }
 
 static void test_allocation_failures(void **state) {
-  const char *text = "{\"a\": [1, {\"b\": \"x\"}, 0.10000000000000000000000000000000000000000000000000000000000000000001], \"c\": {}}";
+  const char *text =
+      "{\"a\": [1, {\"b\": \"x\"}, 0.10000000000000000000000000000000000000000000000000000000000000000001], \"c\": {}}";
   for (int64_t n = 0;; n++) {
     sn_json *json = NULL;
     fail_at = n;
@@ -261,6 +299,31 @@ static void test_truncation(void **state) {
   }
 }
 
+/* Random bytes changed: read or refused with a place, never a crash. */
+static void test_changed_bytes(void **state) {
+  const char *text =
+      "{\"a\": [1.5e3, \"\\ud83d\\udc4d\xc3\xa9\", true, {\"b\": null, \"c\": -12}], \"d\": {\"e\": []}}";
+  char copy[128];
+  int64_t n = (int64_t)strlen(text);
+  uint64_t random = 7;
+  int n_read = 0;
+  for (int i = 0; i < 20000; i++) {
+    memcpy(copy, text, (size_t)n);
+    for (int k = 0; k <= i % 3; k++) {
+      random = random * 6364136223846793005u + 1442695040888963407u;
+      static const char bytes[] = "{}[]\",:\\u0e-. tn\x80\xff\xed";
+      copy[(random >> 33) % (uint64_t)n] = bytes[(random >> 20) % (sizeof bytes - 1)];
+    }
+    sn_json *json = NULL;
+    sn_error err;
+    sn_status status = sn_json_parse(copy, n, "changed", &json, &err);
+    assert_true(status == SN_OK || (status == SN_E_CORRUPT && err.offset >= 0 && err.offset <= n && err.line == 1));
+    n_read += status == SN_OK;
+    sn_json_destroy(json);
+  }
+  assert_true(n_read > 100); /* both ways were taken */
+}
+
 static void test_load(void **state) {
   char path[] = "/tmp/sonde_json_XXXXXX";
   int fd = mkstemp(path);
@@ -279,10 +342,16 @@ static void test_load(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_values),        cmocka_unit_test(test_numbers),       cmocka_unit_test(test_strings),
-      cmocka_unit_test(test_refused),       cmocka_unit_test(test_depth),         cmocka_unit_test(test_writer),
-      cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_writer_misuse), cmocka_unit_test(test_allocation_failures),
-      cmocka_unit_test(test_truncation),    cmocka_unit_test(test_load)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_values),
+                                     cmocka_unit_test(test_numbers),
+                                     cmocka_unit_test(test_strings),
+                                     cmocka_unit_test(test_refused),
+                                     cmocka_unit_test(test_depth),
+                                     cmocka_unit_test(test_writer),
+                                     cmocka_unit_test(test_round_trip),
+                                     cmocka_unit_test(test_writer_misuse),
+                                     cmocka_unit_test(test_allocation_failures),
+                                     cmocka_unit_test(test_truncation), cmocka_unit_test(test_changed_bytes),
+                                     cmocka_unit_test(test_load)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

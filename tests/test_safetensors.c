@@ -34,6 +34,7 @@ static void refused(sn_status status, sn_status expected, const char *what) {
 }
 
 static void write_bytes(const void *data, size_t n) {
+  unlink(path); /* a new file: some file systems flush one that is truncated and rewritten */
   FILE *file = fopen(path, "wb");
   assert_non_null(file);
   assert_int_equal(fwrite(data, 1, n, file), n);
@@ -59,7 +60,8 @@ static void read_back(uint8_t *bytes, size_t room, size_t *n) {
 
 /* Written by hand from the format's description: the length, the header padded with blanks to 8 bytes, the data. */
 static const char GOLDEN_HEADER[] =
-    "{\"__metadata__\": {\"format\": \"pt\"}, \"a\": {\"dtype\": \"F32\", \"shape\": [2, 1], \"data_offsets\": [0, 8]}, "
+    "{\"__metadata__\": {\"format\": \"pt\"}, \"a\": {\"dtype\": \"F32\", \"shape\": [2, 1], \"data_offsets\": [0, "
+    "8]}, "
     "\"b\": {\"dtype\": \"BF16\", \"shape\": [], \"data_offsets\": [8, 10]}}";
 static const uint8_t GOLDEN_DATA[10] = {0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0, 0x40, 0x3f}; /* 1.0f, -2.0f; bf16 0.75 */
 
@@ -76,7 +78,8 @@ static size_t make_golden(uint8_t *bytes) {
 static void test_write_golden(void **state) {
   float a[2] = {1.0f, -2.0f};
   uint16_t b = sn_f32_to_bf16(0.75f);
-  sn_named_tensor tensors[2] = {{"a", sn_tensor_2d(a, SN_F32, 2, 1)}, {"b", {.data = &b, .n_dims = 0, .dtype = SN_BF16, .shape = {1, 1, 1, 1}}}};
+  sn_named_tensor tensors[2] = {{"a", sn_tensor_2d(a, SN_F32, 2, 1)},
+                                {"b", {.data = &b, .n_dims = 0, .dtype = SN_BF16, .shape = {1, 1, 1, 1}}}};
   const char *const metadata[1][2] = {{"format", "pt"}};
   char hash[65], again[65];
   assert_int_equal(sn_safetensors_write(path, tensors, 2, metadata, 1, hash, &err), SN_OK);
@@ -130,10 +133,11 @@ static void test_every_dtype(void **state) {
   int64_t i64[3] = {INT64_MIN, 0, INT64_MAX};
   int32_t i32[3] = {INT32_MIN, 0, INT32_MAX};
   uint8_t u8[3] = {0, 128, 255}, back[24];
-  sn_named_tensor tensors[] = {{"f64", sn_tensor_1d(f64, SN_F64, 3)},   {"f32", sn_tensor_1d(f32, SN_F32, 3)},
-                               {"bf16", sn_tensor_1d(bf16, SN_BF16, 3)}, {"i64", sn_tensor_1d(i64, SN_I64, 3)},
-                               {"i32", sn_tensor_1d(i32, SN_I32, 3)},   {"u8", sn_tensor_1d(u8, SN_U8, 3)},
-                               {"empty", sn_tensor_2d(NULL, SN_F32, 0, 7)}, {"\xc3\xa9\"\\", sn_tensor_1d(u8, SN_U8, 1)}};
+  sn_named_tensor tensors[] = {
+      {"f64", sn_tensor_1d(f64, SN_F64, 3)},       {"f32", sn_tensor_1d(f32, SN_F32, 3)},
+      {"bf16", sn_tensor_1d(bf16, SN_BF16, 3)},    {"i64", sn_tensor_1d(i64, SN_I64, 3)},
+      {"i32", sn_tensor_1d(i32, SN_I32, 3)},       {"u8", sn_tensor_1d(u8, SN_U8, 3)},
+      {"empty", sn_tensor_2d(NULL, SN_F32, 0, 7)}, {"\xc3\xa9\"\\", sn_tensor_1d(u8, SN_U8, 1)}};
   enum { N = sizeof tensors / sizeof tensors[0] };
   assert_int_equal(sn_safetensors_write(path, tensors, N, NULL, 0, NULL, &err), SN_OK);
   sn_safetensors *file;
@@ -181,14 +185,17 @@ static void test_write_refused(void **state) {
 }
 
 static void test_hostile(void **state) {
-  static const struct { const char *header; int n_data; sn_status status; const char *what; } bad[] = {
+  static const struct { const char *header; int n_data; sn_status status; const char *what;
+  } bad[] = {
       {"[]", 0, SN_E_FORMAT, "does not begin with '{'"},
       {" {}", 0, SN_E_FORMAT, "does not begin with '{'"},
       {"{x}", 0, SN_E_CORRUPT, "key"},
       {"{} x", 0, SN_E_CORRUPT, "end of the document"},
       {"{}", 4, SN_E_CORRUPT, "end after 0 bytes of data, the file has 4"},
       {"{\"a\":1}", 0, SN_E_CORRUPT, "no object"},
-      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, SN_E_CORRUPT, "given twice"},
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_"
+       "offsets\":[0,4]}}",
+       4, SN_E_CORRUPT, "given twice"},
       {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1]}}", 4, SN_E_CORRUPT, "exactly dtype, shape and data_offsets"},
       {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4],\"x\":1}}", 4, SN_E_CORRUPT, "exactly"},
       {"{\"a\":{\"dtype\":\"F32\",\"shap\":[1],\"data_offsets\":[0,4]}}", 4, SN_E_CORRUPT, "\"shape\" is missing"},
@@ -197,19 +204,31 @@ static void test_hostile(void **state) {
       {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1],\"data_offsets\":[0,4]}}", 4, SN_E_UNSUPPORTED, "5 dimensions"},
       {"{\"a\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}}", 4, SN_E_CORRUPT, "dimension"},
       {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1.5],\"data_offsets\":[0,4]}}", 4, SN_E_CORRUPT, "dimension"},
-      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[18446744073709551616],\"data_offsets\":[0,4]}}", 4, SN_E_CORRUPT, "dimension"},
-      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,4]}}", 4, SN_E_CORRUPT, "overflows"},
-      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387905],\"data_offsets\":[0,4]}}", 4, SN_E_CORRUPT, "overflows"},
-      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}}", 4, SN_E_CORRUPT, "its shape needs 8 bytes, data_offsets give 4"},
-      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 3, SN_E_CORRUPT, "the file has 3 bytes of data"},
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[18446744073709551616],\"data_offsets\":[0,4]}}", 4, SN_E_CORRUPT,
+       "dimension"},
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,4]}}", 4, SN_E_CORRUPT,
+       "overflows"},
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387905],\"data_offsets\":[0,4]}}", 4, SN_E_CORRUPT,
+       "overflows"},
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}}", 4, SN_E_CORRUPT,
+       "its shape needs 8 bytes, data_offsets give 4"},
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 3, SN_E_CORRUPT,
+       "the file has 3 bytes of data"},
       {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,0]}}", 4, SN_E_CORRUPT, "data_offsets [4, 0]"},
       {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[-4,0]}}", 4, SN_E_CORRUPT, "data_offsets [-4, 0]"},
       {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0]}}", 4, SN_E_CORRUPT, "pair"},
       {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4.0]}}", 4, SN_E_CORRUPT, "pair"},
-      {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[9223372036854775806,9223372036854775807]}}", 4, SN_E_CORRUPT, "4 bytes of data"},
-      {"{\"a\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[0,3]},\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[2,4]}}", 4, SN_E_CORRUPT, "\"b\": its data overlap"},
-      {"{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]},\"b\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", 4, SN_E_CORRUPT, "overlap"},
-      {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[2,4]}}", 4, SN_E_CORRUPT, "hole"},
+      {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[9223372036854775806,9223372036854775807]}}", 4,
+       SN_E_CORRUPT, "4 bytes of data"},
+      {"{\"a\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[0,3]},\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_"
+       "offsets\":[2,4]}}",
+       4, SN_E_CORRUPT, "\"b\": its data overlap"},
+      {"{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]},\"b\":{\"dtype\":\"U8\",\"shape\":[4],\"data_"
+       "offsets\":[0,4]}}",
+       4, SN_E_CORRUPT, "overlap"},
+      {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_"
+       "offsets\":[2,4]}}",
+       4, SN_E_CORRUPT, "hole"},
       {"{\"b\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[1,4]}}", 4, SN_E_CORRUPT, "hole"},
       {"{\"a\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[0,3]}}", 4, SN_E_CORRUPT, "end after 3 bytes"},
       {"{\"__metadata__\":1}", 0, SN_E_CORRUPT, "object of texts"},
@@ -233,7 +252,8 @@ static void test_hostile(void **state) {
 /* The length field is checked against the file before anything of that length is allocated: the third allocation would
  * fail, and is not reached. */
 static void test_hostile_length(void **state) {
-  static const uint64_t lengths[] = {0, 1, 6, 7, 99999999, 100000000, 100000001, UINT64_C(1) << 63, UINT64_MAX, UINT64_MAX - 7};
+  static const uint64_t lengths[] = {
+      0, 1, 6, 7, 99999999, 100000000, 100000001, UINT64_C(1) << 63, UINT64_MAX, UINT64_MAX - 7};
   for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
     uint8_t bytes[8 + 5] = {0};
     memcpy(bytes, &lengths[i], 8);
@@ -297,7 +317,8 @@ static void test_changed_bytes(void **state) {
 static float file_w[6] = {1, 2, 3, 4, 5, 6}, file_b[2] = {7, 8};
 
 static void write_model(const char *w_name, const char *b_name, int64_t rows) {
-  sn_named_tensor tensors[2] = {{w_name, sn_tensor_2d(file_w, SN_F32, rows, 6 / rows)}, {b_name, sn_tensor_1d(file_b, SN_F32, 2)}};
+  sn_named_tensor tensors[2] = {{w_name, sn_tensor_2d(file_w, SN_F32, rows, 6 / rows)},
+                                {b_name, sn_tensor_1d(file_b, SN_F32, 2)}};
   assert_int_equal(sn_safetensors_write(path, tensors, 2, NULL, 0, NULL, &err), SN_OK);
 }
 
@@ -394,7 +415,8 @@ static void test_load_conversions(void **state) {
   assert_int_equal(sn_safetensors_load(path, "", false, &target, 1, NULL, &err), SN_OK);
   assert_true(f64[0] == 1.0);
   target.tensor = sn_tensor_1d(i64, SN_I64, 2);
-  refused(sn_safetensors_load(path, "", false, &target, 1, &report, &err), SN_E_STATE, "the file has bf16 (2), expected i64 (2)");
+  refused(sn_safetensors_load(path, "", false, &target, 1, &report, &err), SN_E_STATE,
+          "the file has bf16 (2), expected i64 (2)");
   counts(0, 0, 0, 1);
 }
 
@@ -402,10 +424,12 @@ static void test_load_refused(void **state) {
   write_model("layer.w", "layer.b", 2);
   float x[6] = {0};
   sn_named_tensor twice[2] = {{"layer.w", sn_tensor_2d(x, SN_F32, 2, 3)}, {"layer.w", sn_tensor_2d(x, SN_F32, 2, 3)}};
-  refused(sn_safetensors_load(path, "", false, twice, 2, &report, &err), SN_E_ARGUMENT, "two tensors named \"layer.w\"");
+  refused(sn_safetensors_load(path, "", false, twice, 2, &report, &err), SN_E_ARGUMENT,
+          "two tensors named \"layer.w\"");
   twice[0].tensor.data = NULL;
   refused(sn_safetensors_load(path, "", false, twice, 1, &report, &err), SN_E_ARGUMENT, "has no memory");
-  refused(sn_safetensors_load(path, "", true, twice, 0, &report, &err), SN_E_STATE, "0 matched, 0 missing, 2 unexpected");
+  refused(sn_safetensors_load(path, "", true, twice, 0, &report, &err), SN_E_STATE,
+          "0 matched, 0 missing, 2 unexpected");
   assert_int_equal(sn_safetensors_load("/nonexistent", "", true, MODEL, 2, &report, &err), SN_E_IO);
   counts(0, 2, 0, 0);
 }
@@ -437,9 +461,10 @@ static void test_allocation_failures(void **state) {
 
 int main(void) {
 #define T(f) cmocka_unit_test(f)
-  const struct CMUnitTest tests[] = {
-      T(test_write_golden), T(test_read_golden),    T(test_every_dtype),      T(test_write_refused),    T(test_hostile),
-      T(test_hostile_length), T(test_truncation),   T(test_changed_bytes),    T(test_load),             T(test_load_prefixed),
-      T(test_load_other_model), T(test_load_other_shape), T(test_load_conversions), T(test_load_refused), T(test_allocation_failures)};
+  const struct CMUnitTest tests[] = {T(test_write_golden),     T(test_read_golden),      T(test_every_dtype),
+                                     T(test_write_refused),    T(test_hostile),          T(test_hostile_length),
+                                     T(test_truncation),       T(test_changed_bytes),    T(test_load),
+                                     T(test_load_prefixed),    T(test_load_other_model), T(test_load_other_shape),
+                                     T(test_load_conversions), T(test_load_refused),     T(test_allocation_failures)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }
