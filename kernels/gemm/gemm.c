@@ -46,56 +46,6 @@ static inline uint32_t unit_of(const sn_gemm_kernel *kernel, const sn_gemm_sourc
   return bits;
 }
 
-/* Whole panels whose sources lie row by row: the loops that matter in weight gradients, kept free of choices. */
-#define FAST __attribute__((optimize("O3")))
-
-FAST static inline void pair_row(uint32_t *restrict dst, const uint16_t *restrict low, const uint16_t *restrict high, int n) {
-  for (int j = 0; j < n; j++) dst[j] = low[j] | (uint32_t)high[j] << 16;
-}
-
-/* As sn_f32_to_bf16, without branches. */
-static inline uint32_t rounded(float f) {
-  uint32_t bits;
-  memcpy(&bits, &f, sizeof bits);
-  uint32_t nan = (bits & 0x7fffffffu) > 0x7f800000u;
-  uint32_t near = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16, quiet = (bits >> 16) | 0x40u;
-  return nan ? quiet : near;
-}
-
-FAST static inline void pair_row_f32(uint32_t *restrict dst, const float *restrict low, const float *restrict high, int n) {
-  for (int j = 0; j < n; j++) dst[j] = rounded(low[j]) | rounded(high[j]) << 16;
-}
-
-/* Returns whether it took the panel. */
-FAST static bool pack_rows_fast(const sn_gemm_kernel *kernel, int panel, uint32_t *dst, const sn_gemm_source *s, int64_t first,
-                           int64_t k) {
-  if (s->k_is_column) return false;
-  if (kernel->pairs && s->dtype == SN_BF16) {
-    const uint16_t *src = (const uint16_t *)s->data + first;
-    for (int64_t i = 0; i + 1 < k; i += 2, dst += panel) {
-      const uint16_t *low = src + i * s->ld;
-      if (panel == 32) pair_row(dst, low, low + s->ld, 32);
-      else pair_row(dst, low, low + s->ld, panel);
-    }
-  } else if (kernel->pairs) {
-    const float *src = (const float *)s->data + first;
-    for (int64_t i = 0; i + 1 < k; i += 2, dst += panel) {
-      const float *low = src + i * s->ld;
-      if (panel == 32) pair_row_f32(dst, low, low + s->ld, 32);
-      else pair_row_f32(dst, low, low + s->ld, panel);
-    }
-  } else if (s->dtype == SN_F32 && !s->round) {
-    const float *src = (const float *)s->data + first;
-    for (int64_t i = 0; i < k; i++, dst += panel) memcpy(dst, src + i * s->ld, (size_t)panel * 4);
-    return true;
-  } else {
-    return false;
-  }
-  if (k % 2 == 1)
-    for (int j = 0; j < panel; j++) dst[j] = unit_of(kernel, s, first + j, k / 2, k);
-  return true;
-}
-
 void sn_gemm_pack_part(const sn_gemm_kernel *kernel, int panel, void *packed, const sn_gemm_source *source, int64_t n,
                        int64_t k, int thread, int n_threads) {
   int64_t steps = steps_of(kernel, k), panels = (n + panel - 1) / panel;
@@ -111,7 +61,7 @@ void sn_gemm_pack_part(const sn_gemm_kernel *kernel, int panel, void *packed, co
     int64_t shift = from * per * (source->k_is_column ? 1 : source->ld);
     part.data = (const char *)source->data + shift * sn_dtype_size(source->dtype);
     if (k_here > k_left) k_here = k_left;
-    if (wide == panel && pack_rows_fast(kernel, panel, dst, &part, first, k_here)) continue;
+    if (wide == panel && kernel->pack != NULL && kernel->pack(panel, dst, &part, first, k_here)) continue;
     for (int64_t j = 0; j < panel; j++)
       for (int64_t step = 0; step < to - from; step++)
         dst[step * panel + j] = j < wide ? unit_of(kernel, &part, first + j, step, k_here) : 0u;
@@ -177,8 +127,27 @@ void sn_gemm_run_part(const sn_gemm *gemm, int thread, int n_threads) {
       for (int64_t mt = m; mt < s.m1 && mt < m + block; mt++) run_tile(gemm, steps, mt, p);
 }
 
-void sn_gemm_column_sums_part(float *out, bool acc, const void *x, sn_dtype dtype, int64_t rows, int64_t columns,
-                              int thread, int n_threads) {
+void sn_gemm_round_part(const sn_device *device, uint16_t *dst, const float *src, int64_t n, int thread, int n_threads) {
+  int64_t first = n * thread / n_threads, end = n * (thread + 1) / n_threads;
+#if defined(__x86_64__)
+  if (device->isa >= SN_ISA_AVX512) {
+    sn_gemm_round_avx512(dst + first, src + first, end - first);
+    return;
+  }
+#endif
+  for (int64_t i = first; i < end; i++) dst[i] = sn_f32_to_bf16(src[i]);
+}
+
+/* Sums of `wide` columns over some rows, in their order. */
+static void sum_columns(double *sum, int64_t wide, const void *x, sn_dtype dtype, int64_t rows, int64_t ld) {
+  for (int64_t t = 0; t < rows; t++)
+    for (int64_t j = 0; j < wide; j++)
+      sum[j] += (double)(dtype == SN_BF16 ? sn_bf16_to_f32(((const uint16_t *)x)[t * ld + j])
+                                          : ((const float *)x)[t * ld + j]);
+}
+
+void sn_gemm_column_sums_part(const sn_device *device, float *out, bool acc, const void *x, sn_dtype dtype,
+                              int64_t rows, int64_t columns, int thread, int n_threads) {
   enum { WIDE = 32, BLOCK = 256 };
   int64_t groups = (columns + WIDE - 1) / WIDE;
   for (int64_t g = groups * thread / n_threads; g < groups * (thread + 1) / n_threads; g++) {
@@ -186,13 +155,13 @@ void sn_gemm_column_sums_part(float *out, bool acc, const void *x, sn_dtype dtyp
     double total[WIDE] = {0};
     for (int64_t t0 = 0; t0 < rows; t0 += BLOCK) {
       double sum[WIDE] = {0};
-      for (int64_t t = t0; t < rows && t < t0 + BLOCK; t++) {
-        int64_t at = t * columns + first;
-        if (dtype == SN_BF16)
-          for (int64_t j = 0; j < wide; j++) sum[j] += (double)sn_bf16_to_f32(((const uint16_t *)x)[at + j]);
-        else
-          for (int64_t j = 0; j < wide; j++) sum[j] += (double)((const float *)x)[at + j];
-      }
+      int64_t here = rows - t0 < BLOCK ? rows - t0 : BLOCK;
+      const void *at = (const char *)x + (t0 * columns + first) * sn_dtype_size(dtype);
+#if defined(__x86_64__)
+      if (wide == WIDE && device->isa >= SN_ISA_AVX512) sn_gemm_sum_columns_avx512(sum, at, dtype, here, columns);
+      else
+#endif
+        sum_columns(sum, wide, at, dtype, here, columns);
       for (int64_t j = 0; j < wide; j++) total[j] += sum[j];
     }
     for (int64_t j = 0; j < wide; j++) out[first + j] = (float)((acc ? (double)out[first + j] : 0.0) + total[j]);

@@ -30,19 +30,6 @@ typedef struct sn_gemm_tile {
   const float *bias;       /* (n) or NULL */
 } sn_gemm_tile;
 
-typedef struct sn_gemm_kernel {
-  const char *name;
-  bool pairs;              /* takes bf16 pairs; else floats */
-  int rows, width;         /* largest tile */
-  void (*run)(const sn_gemm_tile *tile, int rows);
-} sn_gemm_kernel;
-
-/* The kernel for products of this type (SN_F32, SN_BF16) on this device. */
-const sn_gemm_kernel *sn_gemm_kernel_for(const sn_device *device, sn_dtype product);
-
-/* Bytes of n rows or columns packed into panels of `panel` (kernel->width for B, kernel->rows for A) over k. */
-int64_t sn_gemm_panel_bytes(const sn_gemm_kernel *kernel, int panel, int64_t n, int64_t k);
-
 /* A matrix as it lies in memory, fp32 or bf16, row-major with `ld` elements from row to row. */
 typedef struct sn_gemm_source {
   const void *data;
@@ -51,6 +38,21 @@ typedef struct sn_gemm_source {
   bool k_is_column; /* true: (n, k), k runs along a row (a weight, for y = x Wᵀ); false: (k, n) */
   bool round;       /* fp32 data of a bf16 product: round to bf16 first (pairs always do) */
 } sn_gemm_source;
+
+typedef struct sn_gemm_kernel {
+  const char *name;
+  bool pairs;              /* takes bf16 pairs; else floats */
+  int rows, width;         /* largest tile */
+  void (*run)(const sn_gemm_tile *tile, int rows);
+  /* (optional) Packs one full panel of `panel` rows or columns, from `first` on; false: it does not know this case. */
+  bool (*pack)(int panel, uint32_t *dst, const sn_gemm_source *source, int64_t first, int64_t k);
+} sn_gemm_kernel;
+
+/* The kernel for products of this type (SN_F32, SN_BF16) on this device. */
+const sn_gemm_kernel *sn_gemm_kernel_for(const sn_device *device, sn_dtype product);
+
+/* Bytes of n rows or columns packed into panels of `panel` (kernel->width for B, kernel->rows for A) over k. */
+int64_t sn_gemm_panel_bytes(const sn_gemm_kernel *kernel, int panel, int64_t n, int64_t k);
 
 /* Packs the rows or columns [0, n) of `source` over k in [0, k) into panels: element (step, j) of panel p is at
  * (p * steps + step) * panel + j units; columns past n and the odd half of the last pair are zero. */
@@ -71,8 +73,11 @@ typedef struct sn_gemm {
 } sn_gemm;
 void sn_gemm_run_part(const sn_gemm *gemm, int thread, int n_threads);
 
+/* dst[i] = src[i] rounded to bf16. */
+void sn_gemm_round_part(const sn_device *device, uint16_t *dst, const float *src, int64_t n, int thread, int n_threads);
+
 /* Column sums of (rows, columns), fp32 or bf16, in double over blocks of 256 rows: out[j] (+)= sum_t x[t, j]. */
-void sn_gemm_column_sums_part(float *out, bool acc, const void *x, sn_dtype dtype, int64_t rows, int64_t columns,
-                              int thread, int n_threads);
+void sn_gemm_column_sums_part(const sn_device *device, float *out, bool acc, const void *x, sn_dtype dtype,
+                              int64_t rows, int64_t columns, int thread, int n_threads);
 
 #endif

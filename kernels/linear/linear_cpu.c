@@ -34,9 +34,13 @@ static int64_t copy_bytes(const sn_gemm_kernel *kernel, sn_dtype dtype, int64_t 
   return lies_right(kernel, dtype, k) ? 0 : aligned(rows * copy_stride(kernel, k) * (kernel->pairs ? 2 : 4));
 }
 
-static void copy_rows_part(const sn_gemm_kernel *kernel, void *dst, const sn_tensor *src, int64_t rows, int64_t k,
-                           bool round, int thread, int n_threads) {
+static void copy_rows_part(const sn_device *device, const sn_gemm_kernel *kernel, void *dst, const sn_tensor *src,
+                           int64_t rows, int64_t k, bool round, int thread, int n_threads) {
   int64_t ld = copy_stride(kernel, k);
+  if (kernel->pairs && src->dtype == SN_F32 && ld == k) {
+    sn_gemm_round_part(device, dst, src->data, rows * k, thread, n_threads);
+    return;
+  }
   for (int64_t t = rows * thread / n_threads; t < rows * (thread + 1) / n_threads; t++)
     for (int64_t i = 0; i < ld; i++) {
       float x = 0.0f;
@@ -136,7 +140,7 @@ static sn_status forward(sn_device *device, const sn_op_call *call, sn_error *er
   {
     int thread = omp_get_thread_num(), n = omp_get_num_threads();
     if (stale) sn_gemm_pack_part(p.kernel, p.kernel->width, packed, &source, p.s.n_out, p.s.n_in, thread, n);
-    if (copy) copy_rows_part(p.kernel, rows, x, p.s.rows, p.s.n_in, p.round, thread, n);
+    if (copy) copy_rows_part(device, p.kernel, rows, x, p.s.rows, p.s.n_in, p.round, thread, n);
     if (stale || copy) {
 #pragma omp barrier
     }
@@ -167,13 +171,14 @@ static void weight_gradient_part(const sn_op_call *call, const plan *p, char *a_
   }
 }
 
-static void bias_gradient_part(const sn_op_call *call, const plan *p, float *room, int thread, int n) {
+static void bias_gradient_part(const sn_device *device, const sn_op_call *call, const plan *p, float *room, int thread,
+                               int n) {
   const sn_tensor *dy = &call->dout[0], *db = &call->din[2];
   if (db->dtype == SN_F32) {
-    sn_gemm_column_sums_part(db->data, call->acc[2], dy->data, dy->dtype, p->s.rows, p->s.n_out, thread, n);
+    sn_gemm_column_sums_part(device, db->data, call->acc[2], dy->data, dy->dtype, p->s.rows, p->s.n_out, thread, n);
     return;
   }
-  sn_gemm_column_sums_part(room, false, dy->data, dy->dtype, p->s.rows, p->s.n_out, thread, n);
+  sn_gemm_column_sums_part(device, room, false, dy->data, dy->dtype, p->s.rows, p->s.n_out, thread, n);
 #pragma omp barrier
   if (thread != 0) return;
   for (int64_t i = 0; i < p->s.n_out; i++)
@@ -197,8 +202,8 @@ static sn_status backward(sn_device *device, const sn_op_call *call, sn_error *e
   {
     int thread = omp_get_thread_num(), n = omp_get_num_threads();
     if (stale) sn_gemm_pack_part(p.kernel, p.kernel->width, packed, &source, p.s.n_in, p.s.n_out, thread, n);
-    if (copy) copy_rows_part(p.kernel, rows, dy, p.s.rows, p.s.n_out, p.round, thread, n);
-    if (call->din[2].data != NULL) bias_gradient_part(call, &p, (float *)(void *)room, thread, n);
+    if (copy) copy_rows_part(device, p.kernel, rows, dy, p.s.rows, p.s.n_out, p.round, thread, n);
+    if (call->din[2].data != NULL) bias_gradient_part(device, call, &p, (float *)(void *)room, thread, n);
     if (stale || copy) {
 #pragma omp barrier
     }

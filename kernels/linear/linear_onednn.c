@@ -8,7 +8,6 @@
 #include <omp.h>
 #include <string.h>
 
-#include "core/bf16.h"
 #include "core/token_batch.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/onednn.h"
@@ -99,11 +98,9 @@ static const void *prepare(sn_device *device, const sn_op_call *call, uint16_t *
   {
     int thread = omp_get_thread_num(), n = omp_get_num_threads();
     if (db->data != NULL)
-      sn_gemm_column_sums_part(db->data, call->acc[2], dy->data, dy->dtype, s.rows, s.n_out, thread, n);
+      sn_gemm_column_sums_part(device, db->data, call->acc[2], dy->data, dy->dtype, s.rows, s.n_out, thread, n);
     int64_t count = s.rows * s.n_out;
-    if (convert)
-      for (int64_t i = count * thread / n; i < count * (thread + 1) / n; i++)
-        room[i] = sn_f32_to_bf16(((const float *)dy->data)[i]);
+    if (convert) sn_gemm_round_part(device, room, dy->data, count, thread, n);
   }
   return convert ? room : dy->data;
 }
