@@ -95,6 +95,7 @@ struct sn_op {
   /* Optional: rewrites the dtypes that attr names for a run of other types (see sn_op_sample): apply sn_retype to each. */
   void (*retype)(void *attr, sn_dtype residual, sn_dtype product);
   const sn_op_sample *samples;         /* example calls, ended by a name NULL: tests and `sonde selftest` run them all */
+  const sn_op_sample *typical;         /* optional, the same way: the sizes of real runs, for `sonde ops --explain`; never run */
 };
 
 /* BF16 becomes `product`, F32 becomes `residual`, others stay. */

@@ -89,14 +89,50 @@ static sn_status keep_copy(sn_op_case *c, sn_error *err) {
   return SN_OK;
 }
 
+static sn_tensor shape_of(const sn_op_sample_input *spec, sn_op_run run) {
+  sn_tensor t = {.n_dims = spec->n_dims, .dtype = sn_retype(spec->dtype, residual_of(run), product_of(run))};
+  for (int k = 0; k < SN_MAX_DIMS; k++) t.shape[k] = k < spec->n_dims ? spec->shape[k] : 1;
+  return t;
+}
+
+/* *attr: a copy with the dtypes of the run. */
+static sn_status attr_for(const sn_op *op, const sn_op_sample *sample, sn_op_run run, void **attr, sn_error *err) {
+  SN_TRY(sn_alloc(attr, (int64_t)op->attr_size, 1, "op case", err));
+  if (op->attr_size > 0) memcpy(*attr, sample->attr, op->attr_size);
+  if (op->retype != NULL) op->retype(*attr, residual_of(run), product_of(run));
+  return SN_OK;
+}
+
+sn_status sn_op_sample_call(const sn_op *op, const sn_op_sample *sample, sn_op_run run, sn_op_call *call, sn_error *err) {
+  static char nowhere[64];
+  void *attr;
+  memset(call, 0, sizeof *call);
+  SN_TRY(attr_for(op, sample, run, &attr, err));
+  call->op = op;
+  call->attr = attr;
+  call->n_in = sample->n_in;
+  for (int i = 0; i < sample->n_in; i++) {
+    if (sample->in[i].absent) continue;
+    call->in[i] = shape_of(&sample->in[i], run);
+    call->in[i].data = nowhere;
+  }
+  sn_status status = op->infer(call, true, err);
+  if (status != SN_OK) {
+    sn_free(attr);
+    call->attr = NULL;
+    return sn_error_prefix(err, status, "op %s, sample %s", op->name, sample->name);
+  }
+  for (int i = 0; i < call->n_out; i++) call->out[i].data = nowhere;
+  for (int i = 0; i < call->n_saved; i++) call->saved[i].data = nowhere;
+  return SN_OK;
+}
+
 static sn_status make_inputs(sn_op_case *c, const sn_random *stream, sn_error *err) {
   for (int i = 0; i < c->sample->n_in; i++) {
     const sn_op_sample_input *spec = &c->sample->in[i];
     if (spec->absent) continue;
     sn_tensor *t = &c->call.in[i];
-    t->n_dims = spec->n_dims;
-    for (int k = 0; k < SN_MAX_DIMS; k++) t->shape[k] = k < spec->n_dims ? spec->shape[k] : 1;
-    t->dtype = sn_retype(spec->dtype, residual_of(c->run), product_of(c->run));
+    *t = shape_of(spec, c->run);
     SN_TRY(guarded(c, t, 0, err));
     SN_TRY(fill_input(spec, t, sn_random_fork(stream, (uint64_t)i), err));
     SN_TRY(keep_copy(c, err));
@@ -130,12 +166,8 @@ sn_status sn_op_case_create(const sn_op *op, const sn_op_sample *sample, sn_op_r
   c->call.op = op;
   c->call.n_in = sample->n_in;
   sn_random stream = sn_random_at(1, SN_PURPOSE_TEST, 0, sn_hash64(sample->name, (int64_t)strlen(sample->name)));
-  if (op->attr_size > 0) {
-    SN_TRY_GOTO(sn_alloc(&c->attr, (int64_t)op->attr_size, 1, "op case", err), fail);
-    memcpy(c->attr, sample->attr, op->attr_size);
-    if (op->retype != NULL) op->retype(c->attr, residual_of(run), product_of(run));
-    c->call.attr = c->attr;
-  }
+  SN_TRY_GOTO(attr_for(op, sample, run, &c->attr, err), fail);
+  c->call.attr = c->attr;
   SN_TRY_GOTO(make_inputs(c, &stream, err), fail);
   SN_TRY_GOTO(op->infer(&c->call, with_saved, err), fail);
   for (int i = 0; i < c->call.n_out; i++) c->call.out[i].data = NULL; /* infer may have copied a whole input */

@@ -14,6 +14,11 @@
 typedef enum sn_op_run { SN_RUN_F64, SN_RUN_F32, SN_RUN_BF16, SN_N_RUNS } sn_op_run;
 const char *sn_op_run_name(sn_op_run run); /* "f64", "f32", "bf16" */
 
+/* The call that a sample describes, without memory: every data pointer is the same non-NULL address that must not be
+ * followed. For asking supports(), flops() and the like. call->attr is fresh (sn_free), also where op->attr_size is 0. */
+SN_MUST_CHECK sn_status sn_op_sample_call(const sn_op *op, const sn_op_sample *sample, sn_op_run run, sn_op_call *call,
+                                          sn_error *err);
+
 typedef struct sn_op_case sn_op_case;
 
 /* Inputs filled and rounded to the run's dtypes, infer called (with_saved), outputs and saved tensors given memory,

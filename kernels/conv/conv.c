@@ -114,6 +114,11 @@ static const sn_op_sample SAMPLES[] = {
     {.name = "no_rows", .attr = &PATCHES, .n_in = 3, .in = {X(0, 32), W(9, 1, 8), B(9)}, .why_zero = "no rows"},
     {.name = NULL}};
 
+/* A stem over patches of 50 samples of one lead. */
+static const sn_conv_attr STEM = {1, {50}, {7}, {2}, {3}, 1, 32, SN_BF16};
+static const sn_op_sample TYPICAL[] = {
+    {.name = "stem", .attr = &STEM, .n_in = 3, .in = {X(1600, 50), W(32, 1, 7), B(32)}}, {.name = NULL}};
+
 const sn_op sn_op_conv = {
     .name = "conv",
     .summary = "y[t,s,o] = b[o] + sum W[o,c,k] x[t, s*stride+k-padding, c]",
@@ -125,6 +130,7 @@ const sn_op sn_op_conv = {
     .grad_inputs = 7,
     .retype = retype,
     .samples = SAMPLES,
+    .typical = TYPICAL,
 };
 
 sn_status sn_conv(sn_tape *tape, sn_value **y, sn_value *x, sn_value *w, sn_value *b, const sn_conv_attr *attr,

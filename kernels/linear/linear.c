@@ -86,6 +86,15 @@ static const sn_op_sample SAMPLES[] = {
     {.name = "no_rows", .attr = &TO_PRODUCT, .n_in = 3, .in = {X(0, 8), W(6, 8), B(6)}, .why_zero = "no rows"},
     {.name = NULL}};
 
+/* ViT-S at 1,600 tokens (25 samples of 64), and a head on 25 pooled rows. */
+static const sn_op_sample TYPICAL[] = {
+    {.name = "vit_s/qkv", .attr = &TO_PRODUCT, .n_in = 3, .in = {X(1600, 384), W(1152, 384), B(1152)}},
+    {.name = "vit_s/proj", .attr = &TO_RESIDUAL, .n_in = 3, .in = {X(1600, 384), W(384, 384), B(384)}},
+    {.name = "vit_s/fc1", .attr = &TO_PRODUCT, .n_in = 3, .in = {X(1600, 384), W(1536, 384), B(1536)}},
+    {.name = "vit_s/fc2", .attr = &TO_RESIDUAL, .n_in = 3, .in = {X(1600, 1536), W(384, 1536), B(384)}},
+    {.name = "head", .attr = &TO_RESIDUAL, .n_in = 3, .in = {X(25, 384), W(5, 384), B(5)}},
+    {.name = NULL}};
+
 const sn_op sn_op_linear = {
     .name = "linear",
     .summary = "y = x W^T + b",
@@ -97,6 +106,7 @@ const sn_op sn_op_linear = {
     .grad_inputs = 7,
     .retype = retype,
     .samples = SAMPLES,
+    .typical = TYPICAL,
 };
 
 sn_status sn_linear(sn_tape *tape, sn_value **y, sn_value *x, sn_value *w, sn_value *b, sn_dtype y_dtype,
