@@ -8,7 +8,8 @@
 #include "cli/inspect.h"
 #include "core/alloc.h"
 
-#define SN_INSPECT_PART(name, help) sn_status sn_inspect_##name(const sn_recording *, sn_json_writer *, sn_string *, sn_error *);
+#define SN_INSPECT_PART(name, help) \
+  sn_status sn_inspect_##name(const sn_recording *, const inspect_request *, sn_json_writer *, sn_string *, sn_error *);
 #include "cli/inspect_parts.def"
 #undef SN_INSPECT_PART
 
@@ -19,6 +20,7 @@ static const sn_option OPTIONS[] = {
     {"channel", "NAME", false, "--stats and --values for this channel alone"},
     {"annotations", NULL, false, "list all annotations"},
     {"annotator", "NAME", false, "which annotations, for WFDB the file's extension (default: atr)"},
+    {"reference", "NAME", false, "with --beats: the annotations to compare with (default: atr, where it is there)"},
     {"tolerant", NULL, false, "read what is sound of truncated or contradicting files, and say what was repaired"},
     {"assume-unit", "UNIT", false, "unit of channels that state none"},
     {"dates", NULL, false, "show when the recording began: a date of the patient"},
@@ -44,7 +46,8 @@ void sn_inspect_fail(inspect_result *result, sn_status status, const sn_error *e
 
 static sn_status parse_request(const sn_args *args, inspect_request *request, sn_error *err) {
   *request = (inspect_request){.path = sn_args_positional(args, 0), .channel = sn_args_get(args, "channel"),
-                               .annotator = sn_args_get(args, "annotator"), .json = sn_args_has(args, "json"),
+                               .annotator = sn_args_get(args, "annotator"),
+                               .reference = sn_args_get(args, "reference"), .json = sn_args_has(args, "json"),
                                .stats = sn_args_has(args, "stats"), .values = sn_args_has(args, "values"),
                                .all_annotations = sn_args_has(args, "annotations"),
                                .tolerant = sn_args_has(args, "tolerant"), .dates = sn_args_has(args, "dates")};
@@ -116,7 +119,7 @@ static sn_status write_parts(const sn_args *args, const inspect_result *result, 
     if (!sn_args_has(args, PARTS[i].name) || result->recording == NULL) continue;
     *any = true;
     if (as_json) sn_json_write_key(&json, PARTS[i].name);
-    SN_TRY(PARTS[i].write(result->recording, as_json ? &json : NULL, as_json ? NULL : out, err));
+    SN_TRY(PARTS[i].write(result->recording, result->request, as_json ? &json : NULL, as_json ? NULL : out, err));
   }
   if (!as_json) return SN_OK;
   sn_json_end_object(&json);

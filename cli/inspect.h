@@ -10,7 +10,7 @@
 #include "modalities/recording.h"
 
 typedef struct inspect_request {
-  const char *path, *channel, *annotator;
+  const char *path, *channel, *annotator, *reference;
   bool json, stats, values, all_annotations, tolerant, dates;
   int64_t first, count; /* of --values, in samples of a channel, segments joined */
 } inspect_request;
@@ -42,9 +42,10 @@ typedef struct inspect_result {
 void sn_inspect_fail(inspect_result *result, sn_status status, const sn_error *err);
 
 /* One more thing to show, on its own switch --NAME: cli/inspect_parts.def has one line SN_INSPECT_PART(NAME, "help") for
- * it, and sn_inspect_NAME(recording, json, text, err) writes its value to `json` (the key is there already) or, when json
+ * it, and sn_inspect_NAME(recording, request, json, text, err) writes its value to `json` (the key is there already) or, when json
  * is NULL, lines to `text`. */
-typedef sn_status (*inspect_part)(const sn_recording *recording, sn_json_writer *json, sn_string *text, sn_error *err);
+typedef sn_status (*inspect_part)(const sn_recording *recording, const inspect_request *request, sn_json_writer *json,
+                                  sn_string *text, sn_error *err);
 
 /* The object of specs/machine_output.md, without the parts. */
 void sn_inspect_write_json(const inspect_result *result, sn_json_writer *json);
