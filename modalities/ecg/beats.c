@@ -16,6 +16,7 @@
 #define LEARN_S 8
 #define BLOCK_S 600.0
 #define MARGIN_S 10.0
+#define FLAT_MV 1e-6
 
 typedef struct method {
   double high_hz;      /* upper edge of the detection band; the lower is 5 Hz */
@@ -38,6 +39,7 @@ typedef struct features {
   double *located;    /* (n) squared 5-30 Hz signal, mean over leads */
   double *band;       /* (n) scratch */
   double *filtered;   /* (n) scratch */
+  double *absolute, *work; /* (n) scratch */
 } features;
 
 static void features_free(features *f) {
@@ -46,6 +48,8 @@ static void features_free(features *f) {
   sn_free(f->located);
   sn_free(f->band);
   sn_free(f->filtered);
+  sn_free(f->absolute);
+  sn_free(f->work);
 }
 
 static sn_status features_create(features *f, int64_t n, double rate, sn_error *err) {
@@ -56,6 +60,8 @@ static sn_status features_create(features *f, int64_t n, double rate, sn_error *
   SN_TRY_GOTO(sn_alloc(&f->located, n, sizeof(double), "beat detector", err), fail);
   SN_TRY_GOTO(sn_alloc(&f->band, n, sizeof(double), "beat detector", err), fail);
   SN_TRY_GOTO(sn_alloc(&f->filtered, n, sizeof(double), "beat detector", err), fail);
+  SN_TRY_GOTO(sn_alloc(&f->absolute, n, sizeof(double), "beat detector", err), fail);
+  SN_TRY_GOTO(sn_alloc(&f->work, n, sizeof(double), "beat detector", err), fail);
   return SN_OK;
 fail:
   features_free(f);
@@ -99,17 +105,22 @@ fail:
   return status;
 }
 
+/* What a lead's band-passed signal is between beats: its median |x|, so that a lead that rests between its peaks has more
+ * say than one that is noise throughout; at least a twentieth of its deviation (a lead that is off most of the time). */
+static double resting_level(features *f, double std) {
+  for (int64_t i = 0; i < f->n; i++) f->absolute[i] = fabs(f->band[i]);
+  return fmax(sn_quantile(f->absolute, f->n, 0.5, f->work), std / 20.0);
+}
+
 /* Adds one lead, scaled by 1/scale of its own (1: as it is). x is bridged in place. */
 static sn_status add_lead(features *f, const filters *fir, double *x, bool scaled, sn_error *err) {
   double *band = f->band, *filtered = f->filtered, scale = 1.0;
   if (f->n < 3 || !bridge(x, f->n)) return SN_OK;
   SN_TRY(sn_fir_apply(fir->detect, x, f->n, 0, f->n, band, err));
   SN_TRY(sn_fir_apply(fir->locate, x, f->n, 0, f->n, filtered, err));
-  if (scaled) {
-    double std = sn_stats_of(band, f->n).std;
-    if (!(std > 1e-6)) return SN_OK; /* a flat lead has no vote */
-    scale = 1.0 / std;
-  }
+  double std = sn_stats_of(band, f->n).std;
+  if (!(std > FLAT_MV)) return SN_OK; /* flat: what is left is rounding */
+  if (scaled) scale = 1.0 / resting_level(f, std);
   f->n_leads++;
   for (int64_t i = 0; i < f->n; i++) {
     double before = band[i > 0 ? i - 1 : 0], after = band[i + 1 < f->n ? i + 1 : f->n - 1];
@@ -383,13 +394,13 @@ static sn_status choose_lead(const sn_recording *recording, const leads *all, in
     for (int64_t i = 0; i < all->n; i++) {
       if (all->numbers[i] != FIRST[k]) continue;
       SN_TRY(judge(recording, all->channels[i], &std, &kurtosis, err));
-      if (!(std > 1e-6)) continue; /* lead off */
+      if (!(std > FLAT_MV)) continue; /* lead off */
       *chosen = i;
       return SN_OK;
     }
   for (int64_t i = 0; i < all->n; i++) {
     SN_TRY(judge(recording, all->channels[i], &std, &kurtosis, err));
-    if (std > 1e-6 && kurtosis > best) best = kurtosis, *chosen = i;
+    if (std > FLAT_MV && kurtosis > best) best = kurtosis, *chosen = i;
   }
   return SN_OK;
 }

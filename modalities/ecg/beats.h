@@ -15,7 +15,8 @@
  * 0.3 s (200/min), candidates of the first 8 seconds count from 0.13 mV.  For comparison only; it is not XQRS.
  *
  * LEAD.  II, else MLII, I, V5 (the first of them that is not flat), else the lead of greatest kurtosis of the 5-30 Hz signal;
- * or `vote`: steps 1-5 on the mean over leads of the squared slopes, each lead scaled by its own deviation, and step 6 on the
+ * or `vote`: steps 1-5 on the mean over leads of the squared slopes, each lead scaled by its own median |x| (at
+ * least a twentieth of its deviation) in that band, and step 6 on the
  * root mean square over leads.  Inverted leads are handled by |x|.
  * Long segments are worked in blocks of 10 minutes with 10 s on either side; missing samples are bridged by a line. */
 #ifndef SN_MODALITIES_ECG_BEATS_H
