@@ -76,6 +76,7 @@ static sn_status set_list(finding *f, sn_manifest_column column, const sn_record
 }
 
 static const char *channel_name(const sn_recording *r, int64_t i) { return r->channels[i].name; }
+static const char *channel_kind(const sn_recording *r, int64_t i) { return sn_sensor_kind_name(r->channels[i].kind); }
 static const char *channel_unit(const sn_recording *r, int64_t i) { return r->channels[i].unit; }
 static const char *file_name(const sn_recording *r, int64_t i) { return r->files[i]; }
 
@@ -215,6 +216,7 @@ static sn_status fill_row(scan *s, const char *path, const char *folder, const s
   SN_TRY(set_cell(f, SN_MANIFEST_SESSION, text, err));
   SN_TRY(set_numbers(f, r, err));
   SN_TRY(set_list(f, SN_MANIFEST_CHANNELS, r, r->n_channels, channel_name, err));
+  SN_TRY(set_list(f, SN_MANIFEST_KINDS, r, r->n_channels, channel_kind, err));
   SN_TRY(set_list(f, SN_MANIFEST_UNITS, r, r->n_channels, channel_unit, err));
   SN_TRY(set_list(f, SN_MANIFEST_FILES, r, r->n_files, file_name, err));
   char *full_folder = NULL, checksum[80];
@@ -610,7 +612,7 @@ static sn_status save_cache(const sn_index_options *options, const char *tag, co
   sn_string text = {0}, key = {0};
   sn_status status = SN_OK;
   if (options->cache_path == NULL) return SN_OK;
-  SN_TRY_GOTO(sn_string_printf(&text, err, "sonde index cache 1\t%s\n", tag), done);
+  SN_TRY_GOTO(sn_string_printf(&text, err, "sonde index cache 2\t%s\n", tag), done);
   for (int64_t i = 0; i < manifest->n; i++) {
     const sn_manifest_row *row = &manifest->rows[i];
     if (!row->ok) continue;

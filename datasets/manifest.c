@@ -17,7 +17,7 @@
 enum { QUICK_BYTES = 64 * 1024, READ_BYTES = 1 << 20 };
 
 static const char *const NAMES[SN_MANIFEST_COLUMNS] = {"path",     "format",    "modality", "subject", "session", "rate",
-                                                       "channels", "units",     "per_frame", "duration", "segments", "size",
+                                                       "channels", "kinds",     "units",    "per_frame", "duration", "segments", "size",
                                                        "files",    "checksum",  "status",   "reason"};
 
 const char *sn_manifest_column_name(sn_manifest_column column) { return NAMES[column]; }
@@ -260,9 +260,9 @@ static int64_t list_length(const char *cell) {
   return n;
 }
 
-/* Splits a list into fresh, unescaped strings. */
-static sn_status split_names(const char *cell, char ***out, int64_t *n, sn_error *err) {
-  int64_t count = list_length(cell);
+/* Splits a list into fresh, unescaped strings. one: an empty cell is a list of one empty name, not of none. */
+static sn_status split_names(const char *cell, bool one, char ***out, int64_t *n, sn_error *err) {
+  int64_t count = one && cell[0] == 0 ? 1 : list_length(cell);
   char **names = NULL;
   sn_status status = SN_OK;
   *n = 0;
@@ -337,8 +337,15 @@ sn_status sn_manifest_parse(const sn_manifest *manifest, int64_t index, sn_manif
   if (!sn_parse_f64(row->cells[SN_MANIFEST_DURATION], false, &out->duration_s) || out->duration_s < 0) {
     return bad_cell(row, SN_MANIFEST_DURATION, "seconds", err);
   }
-  SN_TRY_GOTO(split_names(row->cells[SN_MANIFEST_CHANNELS], &out->channels, &out->n_channels, err), fail);
-  SN_TRY_GOTO(split_names(row->cells[SN_MANIFEST_FILES], &out->files, &out->n_files, err), fail);
+  SN_TRY_GOTO(split_names(row->cells[SN_MANIFEST_KINDS], false, &out->kinds, &out->n_kinds, err), fail);
+  bool one = out->n_kinds == 1; /* a kind is never empty, a name or unit may be */
+  SN_TRY_GOTO(split_names(row->cells[SN_MANIFEST_CHANNELS], one, &out->channels, &out->n_channels, err), fail);
+  SN_TRY_GOTO(split_names(row->cells[SN_MANIFEST_UNITS], one, &out->units, &out->n_units, err), fail);
+  if (out->n_kinds != out->n_channels || out->n_units != out->n_channels) {
+    status = bad_cell(row, out->n_kinds != out->n_channels ? SN_MANIFEST_KINDS : SN_MANIFEST_UNITS, "one per channel", err);
+    goto fail;
+  }
+  SN_TRY_GOTO(split_names(row->cells[SN_MANIFEST_FILES], false, &out->files, &out->n_files, err), fail);
   if (out->n_files < 1) {
     status = bad_cell(row, SN_MANIFEST_FILES, "at least one name", err);
     goto fail;
@@ -367,11 +374,16 @@ fail:
   return status;
 }
 
+static void free_names(char **names, int64_t n) {
+  for (int64_t i = 0; i < n; i++) sn_free(names[i]);
+  sn_free(names);
+}
+
 void sn_manifest_info_free(sn_manifest_info *info) {
-  for (int64_t i = 0; i < info->n_channels; i++) sn_free(info->channels[i]);
-  for (int64_t i = 0; i < info->n_files; i++) sn_free(info->files[i]);
-  sn_free(info->channels);
-  sn_free(info->files);
+  free_names(info->channels, info->n_channels);
+  free_names(info->kinds, info->n_kinds);
+  free_names(info->units, info->n_units);
+  free_names(info->files, info->n_files);
   sn_free(info->per_frame);
   sn_free(info->first_frames);
   sn_free(info->n_frames);

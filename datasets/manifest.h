@@ -8,7 +8,7 @@
  *   path      of the file that is opened, relative to the root, '/' between folders
  *   format    "wfdb";  modality  "ecg";  subject  as the header or the path (BIDS sub-X) names it;  session  (ses-X)
  *   rate      frames per second, "360" or "999/4"
- *   channels  names;  units  canonical units;  per_frame  samples per frame of each channel, empty when all are 1
+ *   channels  names;  kinds  of sensors ("ecg");  units  canonical units;  per_frame  samples per frame of each channel, empty when all are 1
  *   duration  seconds of data (gaps not counted)
  *   segments  contiguous stretches: first frame ':' frames, from the recording's start, gaps counted
  *   size      bytes of all its files;  files  their names, beside the one that is opened, itself first
@@ -31,7 +31,7 @@
 
 typedef enum sn_manifest_column {
   SN_MANIFEST_PATH = 0, SN_MANIFEST_FORMAT, SN_MANIFEST_MODALITY, SN_MANIFEST_SUBJECT, SN_MANIFEST_SESSION,
-  SN_MANIFEST_RATE, SN_MANIFEST_CHANNELS, SN_MANIFEST_UNITS, SN_MANIFEST_PER_FRAME, SN_MANIFEST_DURATION,
+  SN_MANIFEST_RATE, SN_MANIFEST_CHANNELS, SN_MANIFEST_KINDS, SN_MANIFEST_UNITS, SN_MANIFEST_PER_FRAME, SN_MANIFEST_DURATION,
   SN_MANIFEST_SEGMENTS, SN_MANIFEST_SIZE, SN_MANIFEST_FILES, SN_MANIFEST_CHECKSUM, SN_MANIFEST_STATUS,
   SN_MANIFEST_REASON, SN_MANIFEST_COLUMNS
 } sn_manifest_column;
@@ -82,6 +82,10 @@ typedef struct sn_manifest_info {
   int64_t rate_num, rate_den;
   int64_t n_channels;
   char **channels;
+  int64_t n_kinds;       /* n_channels */
+  char **kinds;
+  int64_t n_units;       /* n_channels */
+  char **units;
   int64_t *per_frame;    /* (n_channels) */
   int64_t n_segments;
   int64_t *first_frames; /* (n_segments) */
