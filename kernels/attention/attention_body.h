@@ -123,6 +123,20 @@ static const void *at_row(const sn_attention_view *view, int64_t row, int64_t co
   return (const char *)view->data + at * (view->dtype == SN_BF16 ? 2 : 4);
 }
 
+/* Heads of a row are neighbours in memory, rows are not, which the machine's own prefetch does not follow: while a head is
+ * read, the next head of the same rows is asked for, and with the last head the rows that follow. */
+SN_INLINE void ask_for_next(const kernel *k, const sn_attention_view *view, int64_t head, int64_t row, int64_t n,
+                            int64_t last_row, bool write) {
+  bool same_rows = head + 1 < k->plan->n_heads;
+  if (!same_rows && row + n > last_row) return;
+  const char *next = at_row(view, same_rows ? row : row + n, same_rows ? (head + 1) * k->d : 0);
+  int64_t bytes = k->d * (view->dtype == SN_BF16 ? 2 : 4);
+  for (int64_t b = 0; b < bytes; b += 64) {
+    if (write) __builtin_prefetch(next + b, 1);
+    else __builtin_prefetch(next + b, 0);
+  }
+}
+
 /* Values [c, c + SN_LANES) of a row of d values, widened; 0 beyond the end. */
 SN_INLINE vf load_values(const void *row, sn_dtype dtype, int64_t c, int64_t d) {
   if (dtype == SN_BF16) {
@@ -140,6 +154,7 @@ static void pack_rows(const kernel *k, unit *dst, const sn_attention_view *view,
   for (int64_t i = 0; i < n; i++) {
     const void *src = at_row(view, row + i, head * d);
     unit *to = dst + i * units;
+    ask_for_next(k, view, head, row + i, n, view->rows - 1, false);
 #if SN_PAIRS
     for (int64_t c = 0; c < k->dp; c += 2 * SN_LANES) {
       if (c + 2 * SN_LANES <= d) {
@@ -215,6 +230,7 @@ static void store_rows(const kernel *k, const sn_attention_view *view, int64_t h
   for (int64_t i = 0; i < n; i++) {
     void *to = (void *)at_row(view, row + i, head * d);
     vf f = vf_set1(factor != NULL ? factor[i] : 1.0f);
+    ask_for_next(k, view, head, row + i, n, view->rows - 1, true);
     for (int64_t c = 0; c < d; c += SN_LANES) {
       vf x = vf_load(sums + i * k->dp + c) * f;
       if (view->acc) x += load_values(to, view->dtype, c, d);

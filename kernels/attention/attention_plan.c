@@ -8,7 +8,7 @@
 /* --- reading a call ------------------------------------------------------------------------------------------------ */
 
 static sn_attention_view view_of(const sn_tensor *tensor, int64_t column, bool acc) {
-  return (sn_attention_view){tensor->data, tensor->shape[1], column, tensor->dtype, acc};
+  return (sn_attention_view){tensor->data, tensor->shape[0], tensor->shape[1], column, tensor->dtype, acc};
 }
 
 static bool is_fused(const sn_op_call *call) { return call->n_in < 2 || call->in[1].n_dims == 0; }

@@ -7,7 +7,7 @@
 /* One head's columns of one tensor: element (row, d) stands at data + (row * stride + column + d) elements. */
 typedef struct sn_attention_view {
   void *data; /* NULL: absent, not wanted */
-  int64_t stride, column;
+  int64_t rows, stride, column;
   sn_dtype dtype;
   bool acc; /* gradients: add to what is there */
 } sn_attention_view;
