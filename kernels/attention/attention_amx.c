@@ -7,7 +7,12 @@
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,fma,amx-tile,amx-bf16")
 #include <immintrin.h>
 
-#define SN_TILE_LOAD(tile, from, stride) _tile_loadd(tile, from, stride)
+/* GCC's load does not say that it reads memory: without the barrier, stores to the packed operands may move past it. */
+#define SN_TILE_LOAD(tile, from, stride)    \
+  do {                                      \
+    __asm__ volatile("" ::: "memory");      \
+    _tile_loadd(tile, from, stride);        \
+  } while (0)
 #define SN_TILE_STORE(tile, to, stride) _tile_stored(tile, to, stride)
 #define SN_TILE_ZERO(tile) _tile_zero(tile)
 #define SN_TILE_MULTIPLY(c, a, b) _tile_dpbf16ps(c, a, b)
@@ -28,6 +33,7 @@ static void configure_tiles(void) {
     config.row_bytes[i] = 64;
     config.rows[i] = 16;
   }
+  __asm__ volatile("" ::"r"(&config) : "memory"); /* the intrinsic names only its first 8 bytes as read */
   _tile_loadconfig(&config);
 }
 #endif

@@ -17,8 +17,6 @@
 #include <immintrin.h>
 #endif
 
-#pragma GCC diagnostic ignored "-Wpsabi"
-
 #define SN_INLINE static inline __attribute__((always_inline))
 
 typedef float vf __attribute__((vector_size(SN_LANES * 4)));
