@@ -1,26 +1,42 @@
 /* A synthetic ECG cohort: people with ages, sexes and hearts of their own, several recordings each, labelled rhythms.
  *
- * MODEL.  A dipole d(t) in Frank's frame is a sum of Gaussian bumps on the phase of the heart cycle (after McSharry, Clifford,
- * Tarassenko and Smith, IEEE Trans. Biomed. Eng. 50 (2003) 289, and its dipole form, Sameni et al., EURASIP JASP 2007):
- *   d(t) = sum over beats b, waves w of A_w u_w exp(-(t - t_b - o_w)^2 / (2 s_w^2)),   w in P, Q, R, S, T (T as two bumps)
- * with amplitude A (mV), direction u, offset o and width s; T's offset follows the square root of RR (Bazett).  A subject's
- * amplitudes, axes, widths and offsets are drawn around population values, and drift with age (lower T and R, longer PR and
- * QRS, a leftward axis; amplitude is lower in women).  Lead l sees D_l . R(t) d(t), D the rows of Dower's matrix and R(t) a small
- * rotation with respiration (0.2-0.33 Hz), which also moves the baseline.  Noise: slow drift (random walk, high-passed by
- * construction), white noise, mains at 50 Hz in some recordings, bursts of muscle noise.
- * RR: sinus = mean of the subject (slower with age), respiratory and 0.1 Hz modulation (both fall with age) and jitter.
+ * MODEL.  A dipole d(t) in Frank's frame (X left, Y feet, Z back, mV) is a sum of Gaussian bumps around beats (the dynamical
+ * model of McSharry, Clifford, Tarassenko and Smith, IEEE Trans. Biomed. Eng. 50 (2003) 289, solved in closed form, in the
+ * dipole form of Sameni et al., EURASIP J. Adv. Signal Process. 2007, 43407):
+ *   d(t) = sum over beats b, waves w  A_w u_w exp(-(t - t_b - o_w)^2 / (2 s_w^2))
+ * Population values (times from the R peak; the offsets of T scale with the square root of the RR before):
+ *   wave  A/mV   direction (X, Y, Z)    o/s     s/s
+ *   P     0.13   ( 0.55, 0.80,  0.00)   -PR     0.022      PR = 0.155 s
+ *   Q     0.22   (-0.60,-0.10, -0.75)   -0.026  0.009
+ *   R     1.30   ( 0.66, 0.65,  0.35)    0      0.011
+ *   S     0.45   (-0.15,-0.50,  0.85)    0.027  0.011
+ *   T     0.24   ( 0.60, 0.55, -0.45)    0.25   0.045
+ *   T'    0.16   ( 0.60, 0.55, -0.45)    0.29   0.030
+ * A SUBJECT multiplies or shifts them by draws that stay the same in all recordings (amplitude of each wave e^(0.15 z),
+ * width e^(0.08 z), directions turned by normal angles of 0.2 rad about X and Z), and by age a (18-90) and sex: all waves times
+ * (1 - 0.003 (a - 45)), 0.88 in women; T also times (1 - 0.005 (a - 45)); PR + 0.0003 (a - 45); QRS widths
+ * + 0.2 % a year; main axis turned 0.4 degrees a year to the left and up.
+ * RR of sinus: mean 0.85 + 0.0015 (a - 45) + 0.09 z, plus 0.05 e^(-(a - 20)/40) sin(respiration), plus 0.03 e^(-(a - 20)/40)
+ * sin(2 pi 0.1 t), plus 0.008 z.
+ * A lead is D_l . R(t) d(t): D_l the row of leads.h, R(t) a turn about Z by 2-6 degrees with respiration (0.2-0.33 Hz), which also
+ * moves the baseline (0.02-0.08 mV).  Noise of I, II and V1-V6: drift (first-order, 5 s, 0.04 mV), white 0.006-0.015 mV, mains
+ * of 50 Hz (0.003-0.02 mV) in a third of the recordings, 1-3 bursts of 0.05-0.12 mV of 0.5-2 s in a third.  III, aVR, aVL, aVF
+ * are made from I and II, so that the leads' relations hold.
  *
- * RHYTHMS (labels.csv, column rhythm; AF etc. as drawn for the recording):
+ * RHYTHMS (labels.csv; recording 0 of a subject is sinus, the others are drawn: af 0.3, pvc 0.2, the rest 0.125 each):
  *   sinus   as above
- *   af      no P wave, fibrillatory waves of 4-9 Hz, RR independent from beat to beat (gamma), on average faster
- *   pvc     sinus with premature ventricular beats: early, no P, wide and large QRS of another axis, T opposed, full pause
- *   pac     sinus with premature atrial beats: early, P of another shape, normal QRS, no full pause
- *   block   second degree (Mobitz I): PR grows from beat to beat until a QRS fails; P waves go on
- *   bbb     bundle branch block: QRS 130-170 ms, late R away, T opposed; sinus RR
- *   st      ST elevation or depression in a direction (an ischaemic area): a plateau between S and T; sinus RR
- * A record of every subject is sinus; the others are drawn. Labels depend on the stated draw alone.
+ *   af      no P; fibrillatory waves of 4-9 Hz (0.04-0.1 mV, a fundamental and 0.4 of its octave); RR gamma distributed,
+ *           mean 0.78 of the subject's, coefficient of variation 0.19-0.28, at least 0.3 s
+ *   pvc     every 3rd to 8th beat comes after 0.55-0.7 RR: no P, QRS of another axis, 2.2 times as wide, 1.4 times as high,
+ *           T opposed; the sinus goes on (full pause)
+ *   pac     every 3rd to 8th beat comes after 0.6-0.75 RR, its P from another direction; the sinus starts anew from it
+ *   block   second degree, Mobitz I: of 3-6 P waves PR grows by 0.09 s, then by less and less; the last has no QRS
+ *   bbb     bundle branch block, left or right: QRS 1.5 times as wide with a late wave (left: left and back; right: right and
+ *           forward), T opposed to it
+ *   st      a shift of 0.15-0.35 mV between S and T in a direction of injury (anterior, inferior or lateral), up or down
  *
- * Every draw is Philox at (seed, SN_PURPOSE_SYNTH, recording, subject): a subject's data do not depend on how many there are. */
+ * Every draw is Philox at (seed, SN_PURPOSE_SYNTH, 0 for the person or 1 + recording, subject): a subject's data do not depend
+ * on how many there are. */
 #ifndef SN_MODALITIES_ECG_SYNTH_ECG_H
 #define SN_MODALITIES_ECG_SYNTH_ECG_H
 
@@ -37,7 +53,7 @@ const char *sn_rhythm_name(sn_rhythm rhythm);
 typedef struct sn_synth_ecg_options {
   int64_t n_subjects;             /* 1..1,000,000 */
   int64_t recordings_per_subject; /* 1..100 */
-  double seconds;                 /* 2..86400 */
+  double seconds;                 /* 2..3600 */
   int64_t rate_hz;                /* 100..2000 */
   uint64_t seed;
   int64_t n_leads;                /* 12, or 1 (lead II) */
