@@ -38,8 +38,8 @@ static sn_status parse(const sn_args *args, sn_synth_ecg_options *o, sn_error *e
 static int report(const sn_args *args, const sn_synth_ecg_options *o, int64_t written) {
   const char *out = sn_args_get(args, "out");
   if (!sn_args_has(args, "json")) {
-    printf("%lld recordings of %lld people in %s (RECORDS, labels.csv: record,subject,age,sex,rhythm)\n", (long long)written,
-           (long long)o->n_subjects, out);
+    printf("%lld recordings of %lld people in %s (RECORDS, labels.csv: record,subject,age,sex,rhythm)\n",
+           (long long)written, (long long)o->n_subjects, out);
     return 0;
   }
   sn_string text = {0};
@@ -72,7 +72,8 @@ int sn_command_synth(int argc, char **argv) {
     return 2;
   }
   if (sn_args_wants_help(args)) {
-    sn_args_print_help(OPTIONS, "synth", "ecg", "A synthetic cohort with labels, as WFDB records (modalities/ecg/synth_ecg.h).");
+    sn_args_print_help(OPTIONS, "synth", "ecg",
+                       "A synthetic cohort with labels, as WFDB records (modalities/ecg/synth_ecg.h).");
     sn_args_destroy(args);
     return 0;
   }

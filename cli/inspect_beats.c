@@ -32,7 +32,8 @@ static sn_status compare(const sn_recording *recording, const inspect_request *r
     if (sn_beat_code(list->items[i].code)) onsets[out->n++] = list->items[i].onset_s;
   if (out->n == 0 && request->reference == NULL) goto done;
   for (int i = 0; i < N_TOLERANCES; i++)
-    SN_TRY_GOTO(sn_beats_score(&out->scores[i], onsets, out->n, beats->onset_s, beats->n, TOLERANCES_S[i], 0.0, err), done);
+    SN_TRY_GOTO(sn_beats_score(&out->scores[i], onsets, out->n, beats->onset_s, beats->n, TOLERANCES_S[i], 0.0, err),
+                done);
   out->known = true;
 done:
   sn_annotations_destroy(list);
@@ -92,7 +93,8 @@ static double rate_per_minute(const sn_recording *recording, const sn_beats *bea
   return (double)beats->n / sn_recording_duration(recording) * 60.0;
 }
 
-static void write_json(const sn_recording *recording, const sn_beats *beats, const comparison *c, sn_json_writer *json) {
+static void write_json(const sn_recording *recording, const sn_beats *beats, const comparison *c,
+                       sn_json_writer *json) {
   sn_json_begin_object(json);
   sn_json_write_key(json, "method");
   sn_json_write_string(json, "pan-tompkins");
@@ -117,13 +119,16 @@ static sn_status write_text(const sn_recording *recording, const sn_beats *beats
                             sn_error *err) {
   const char *lead = lead_name(beats);
   SN_TRY(sn_string_printf(text, err, "beats: %lld on %s, %.1f per minute\n", (long long)beats->n,
-                          lead != NULL ? lead : recording->channels[beats->channel].name, rate_per_minute(recording, beats)));
+                          lead != NULL ? lead : recording->channels[beats->channel].name,
+                          rate_per_minute(recording, beats)));
   if (!c->known) return SN_OK;
   for (int i = 0; i < N_TOLERANCES; i++) {
     const sn_beat_score *s = &c->scores[i];
-    SN_TRY(sn_string_printf(text, err, "  against %lld beats of %s within %.0f ms: sensitivity %.4f, predictivity %.4f, median "
-                            "offset %.1f ms\n", (long long)c->n, c->annotator, 1e3 * TOLERANCES_S[i], s->sensitivity,
-                            s->predictivity, 1e3 * s->median_offset_s));
+    SN_TRY(sn_string_printf(text, err,
+                            "  against %lld beats of %s within %.0f ms: sensitivity %.4f, predictivity %.4f, median "
+                            "offset %.1f ms\n",
+                            (long long)c->n, c->annotator, 1e3 * TOLERANCES_S[i], s->sensitivity, s->predictivity,
+                            1e3 * s->median_offset_s));
     SN_TRY(write_list(text, "false", s->false_s, s->n_false, err));
     SN_TRY(write_list(text, "missed", s->missed_s, s->n_missed, err));
   }

@@ -1,5 +1,6 @@
 /* needs: full */
-/* `sonde inspect --leads`: recorded III, aVR, aVL, aVF against those that follow from I and II (modalities/ecg/leads.h).
+/* `sonde inspect --leads`: recorded III, aVR, aVL, aVF against those that follow from I and II
+ * (modalities/ecg/leads.h).
  * JSON: { "mismatch": bool, "limit_mv": .., "rms_mv": { "III": .. | null, "aVR": .., "aVL": .., "aVF": .. } } */
 #include <math.h>
 
@@ -30,7 +31,8 @@ sn_status sn_inspect_leads(const sn_recording *recording, const inspect_request 
     sn_json_end_object(json);
     return SN_OK;
   }
-  SN_TRY(sn_string_printf(text, err, "leads: %lld of III, aVR, aVL, aVF can be compared%s\n", (long long)check.n_checked,
+  SN_TRY(sn_string_printf(text, err, "leads: %lld of III, aVR, aVL, aVF can be compared%s\n",
+                          (long long)check.n_checked,
                           check.mismatch ? "; WARNING: their order may not be what their names say" : ""));
   for (int i = 0; i < 4; i++)
     if (!isnan(check.rms_mv[i]))

@@ -18,8 +18,8 @@ typedef struct memory_recording {
   int64_t n_read;                                   /* samples read so far */
 } memory_recording;
 
-static sn_status memory_read(const sn_recording *recording, int64_t channel, int64_t segment, int64_t first, int64_t count,
-                             double *values, sn_error *err) {
+static sn_status memory_read(const sn_recording *recording, int64_t channel, int64_t segment, int64_t first,
+                             int64_t count, double *values, sn_error *err) {
   memory_recording *m = recording->self;
   int64_t n = m->segments[segment].n_frames * m->channels[channel].samples_per_frame;
   if (first < 0 || count < 0 || first > n - count)

@@ -73,11 +73,12 @@ static void test_made_signals(void **state) {
   sn_error err;
   for (int k = 0; k < 8; k++) {
     double rate = rates[k / 2], onsets[400], *x = malloc((size_t)(SECONDS * rate) * sizeof *x);
-    int64_t n = (int64_t)(SECONDS * rate), count = make_beats(x, n, rate, k % 2 ? -1 : 1, onsets, (uint64_t)k), *peaks = NULL,
-            n_peaks = 0;
+    int64_t n = (int64_t)(SECONDS * rate), count = make_beats(x, n, rate, k % 2 ? -1 : 1, onsets, (uint64_t)k),
+            *peaks = NULL, n_peaks = 0;
     float *confidence = NULL;
     for (int m = 0; m < 2; m++) {
-      assert_int_equal(sn_beats_detect_signal(x, n, rate, (sn_beat_method)m, &peaks, &confidence, &n_peaks, &err), SN_OK);
+      assert_int_equal(sn_beats_detect_signal(x, n, rate, (sn_beat_method)m, &peaks, &confidence, &n_peaks, &err),
+                       SN_OK);
       assert_int_equal(n_peaks, count);
       for (int64_t i = 0; i < count; i++) {
         assert_true(fabs((double)peaks[i] / rate - onsets[i]) <= 0.008);
@@ -108,7 +109,8 @@ static void test_poor_signals(void **state) {
     assert_int_equal(n_peaks, 0);
     sn_free(peaks);
   }
-  assert_int_equal(sn_beats_detect_signal(x, N, 30, SN_BEATS_PAN_TOMPKINS, &peaks, NULL, &n_peaks, &err), SN_E_ARGUMENT);
+  assert_int_equal(sn_beats_detect_signal(x, N, 30, SN_BEATS_PAN_TOMPKINS, &peaks, NULL, &n_peaks, &err),
+                   SN_E_ARGUMENT);
   /* Missing samples between beats take none away. */
   int64_t count = make_beats(x, N, 250, 1, onsets, 3);
   for (int i = 0; i < 100; i++) x[(int)(onsets[5] * 250) + 75 + i % 25] = NAN;
@@ -250,8 +252,8 @@ static void test_mitbih(void **state) {
       assert_int_equal(sn_beats_score(&s, onsets, n, beats->onset_s, beats->n, k == 0 ? 0.15 : 0.1, 0, &err), SN_OK);
       matched[k] += s.matched;
       if (k == 0 && (s.sensitivity < 0.99 || s.predictivity < 0.99))
-        print_message("  %s: Se %.4f, +P %.4f, missed %d, false %d, offset %.1f ms\n", name, s.sensitivity, s.predictivity,
-                      (int)s.n_missed, (int)s.n_false, 1e3 * s.median_offset_s);
+        print_message("  %s: Se %.4f, +P %.4f, missed %d, false %d, offset %.1f ms\n", name, s.sensitivity,
+                      s.predictivity, (int)s.n_missed, (int)s.n_false, 1e3 * s.median_offset_s);
       if (k == 0) assert_true(fabs(s.median_offset_s) <= 0.03);
       sn_beat_score_free(&s);
     }

@@ -66,16 +66,19 @@ static void check_windows(const sn_condition_options *o, const double *whole, in
   for (int64_t step = (n_whole - n) / 7 + 1;; k += step) {
     if (k > n_whole - n) k = n_whole - n;
     sn_window_info info;
-    assert_int_equal(sn_conditioner_window(c, &m->recording, 0, 0, (double)k / plan.rate_hz, NULL, values, valid, &info, &err),
-                     SN_OK);
+    assert_int_equal(
+        sn_conditioner_window(c, &m->recording, 0, 0, (double)k / plan.rate_hz, NULL, values, valid, &info, &err),
+        SN_OK);
     assert_int_equal(info.n_valid, n);
     for (int64_t i = 0; i < n; i++)
       if (!(fabs(values[i] - whole[k + i]) <= tolerance * scale))
-        fail_msg("window at %lld, sample %lld: %.17g, whole %.17g", (long long)k, (long long)i, values[i], whole[k + i]);
+        fail_msg("window at %lld, sample %lld: %.17g, whole %.17g", (long long)k, (long long)i, values[i],
+                 whole[k + i]);
     if (k == n_whole - n) break;
   }
-  assert_int_equal(sn_conditioner_window(c, &m->recording, 0, 0, (double)(n_whole - n + 1) / plan.rate_hz, NULL, values, valid,
-                                         NULL, &err), SN_E_ARGUMENT);
+  assert_int_equal(sn_conditioner_window(c, &m->recording, 0, 0, (double)(n_whole - n + 1) / plan.rate_hz, NULL, values,
+                                         valid, NULL, &err),
+                   SN_E_ARGUMENT);
   assert_int_equal(sn_conditioner_window(c, &m->recording, 0, 0, -0.1, NULL, values, valid, NULL, &err), SN_E_ARGUMENT);
   free(values), free(valid);
   sn_conditioner_destroy(c);
@@ -324,7 +327,8 @@ static void test_rejects_and_warns(void **state) {
   sn_window_info info;
   for (int64_t i = 0; i < N / 2; i++) x[i] = NAN;
   memory_recording *m = one_channel(x, N, 300);
-  assert_int_equal(sn_conditioner_window(c, &m->recording, 0, 0, 0, NULL, values, valid, &info, &err), SN_OK); /* just half */
+  assert_int_equal(sn_conditioner_window(c, &m->recording, 0, 0, 0, NULL, values, valid, &info, &err),
+                   SN_OK); /* just half */
   x[N / 2] = NAN;
   assert_int_equal(sn_conditioner_window(c, &m->recording, 0, 0, 0, NULL, values, valid, &info, &err), SN_END);
   assert_int_equal(info.n_valid, N / 2 - 1);

@@ -121,7 +121,8 @@ static void test_leads_by_name(void **state) {
   assert_int_equal(sa->n_tokens, 12 * 50);
   assert_same_sample(sa, sb);
   assert_int_equal(sc->n_tokens, 8 * 50);
-  for (int64_t t = 0; t < sc->n_tokens; t++) assert_true(sc->channels[t] < SN_LEAD_III || sc->channels[t] >= SN_LEAD_V1);
+  for (int64_t t = 0; t < sc->n_tokens; t++)
+    assert_true(sc->channels[t] < SN_LEAD_III || sc->channels[t] >= SN_LEAD_V1);
   sn_sample_destroy(sc);
   sn_ecg_destroy(e);
 
@@ -236,8 +237,9 @@ static void test_tokens(void **state) {
     double d[3];
     sn_lead_direction(lead, d);
     /* channel 1 of the recording is lead I, which comes first */
-    assert_int_equal(sn_conditioner_window(sn_ecg_conditioner(e), &m.recording, 1 - lead, 0, 1.5, NULL, values, valid, NULL, &err),
-                     SN_OK);
+    assert_int_equal(
+        sn_conditioner_window(sn_ecg_conditioner(e), &m.recording, 1 - lead, 0, 1.5, NULL, values, valid, NULL, &err),
+        SN_OK);
     for (int p = 0; p < 8; p++) {
       int t = lead * 8 + p;
       assert_int_equal(s->channels[t], lead);
@@ -288,7 +290,8 @@ static void test_missing_and_flat(void **state) {
   assert_int_equal(sn_ecg_read_sample(e, &m.recording, 0, 0, NULL, &s, &err), SN_END);
   assert_non_null(strstr(err.message, "flat"));
   for (int i = 0; i < N; i++) x[1][i] = sin(0.1 * i);
-  assert_int_equal(sn_ecg_read_sample(e, &m.recording, 0, 0, NULL, &s, &err), SN_OK); /* one flat lead: zeros, counted */
+  assert_int_equal(sn_ecg_read_sample(e, &m.recording, 0, 0, NULL, &s, &err),
+                   SN_OK); /* one flat lead: zeros, counted */
   assert_int_equal(s->flat_patches, 50);
   for (int64_t i = 0; i < 50 * s->patch_size; i++) assert_true(s->patches[i] == 0.0f);
   sn_sample_destroy(s);
@@ -387,8 +390,10 @@ static void test_config(void **state) {
   assert_int_equal(sn_ecg_options_from_config(config, &o, &err), SN_OK);
   sn_ecg_options defaults = sn_ecg_defaults();
   assert_true(o.condition.filter_low_hz == defaults.condition.filter_low_hz && o.condition.filter_high_hz == 40);
-  assert_true(o.condition.rate_num == 100 && o.condition.rate_den == 1 && o.condition.window_s == 10 && o.stride_s == 10);
-  assert_true(o.condition.normalize == SN_NORMALIZE_ZSCORE_WINDOW && o.condition.clip == 8 && o.condition.patch_s == 0.2);
+  assert_true(o.condition.rate_num == 100 && o.condition.rate_den == 1 && o.condition.window_s == 10 &&
+              o.stride_s == 10);
+  assert_true(o.condition.normalize == SN_NORMALIZE_ZSCORE_WINDOW && o.condition.clip == 8 &&
+              o.condition.patch_s == 0.2);
   assert_true(o.n_leads == 0 && !o.derive_leads && o.condition.min_valid == 0.5 && o.condition.flat_std == 1e-6);
   assert_int_equal(sn_config_set(config, "data.rate", "0.125 kHz", "--set", -1, &err), SN_OK);
   assert_int_equal(sn_config_set(config, "data.window", "4000 ms", "--set", -1, &err), SN_OK);
@@ -416,7 +421,10 @@ static void test_real_window(void **state) {
     print_message("skipped: test_real_window needs SONDE_DATA\n");
     skip();
   }
-  const struct { const char *name; const double *wanted; } cases[] = {{"A00001", A00001_window}, {"A00004", A00004_window}};
+  const struct {
+    const char *name;
+    const double *wanted;
+  } cases[] = {{"A00001", A00001_window}, {"A00004", A00004_window}};
   for (int c = 0; c < 2; c++) {
     char path[4096];
     sn_error err;
@@ -431,7 +439,8 @@ static void test_real_window(void **state) {
     assert_int_equal(s->channels[0], SN_LEAD_ECG);
     for (int i = 0; i < 50; i++) {
       double got = s->patches[i * 20], wanted = cases[c].wanted[i];
-      if (!(fabs(got - wanted) <= 1e-6 * fmax(1, fabs(wanted)))) fail_msg("%s [%d]: %.9g, wanted %.9g", path, i, got, wanted);
+      if (!(fabs(got - wanted) <= 1e-6 * fmax(1, fabs(wanted))))
+        fail_msg("%s [%d]: %.9g, wanted %.9g", path, i, got, wanted);
     }
     sn_sample_destroy(s);
     sn_recording_destroy(recording);
@@ -441,9 +450,9 @@ static void test_real_window(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_lead_table),   cmocka_unit_test(test_leads_by_name), cmocka_unit_test(test_strange_leads),
-      cmocka_unit_test(test_lead_check),   cmocka_unit_test(test_tokens),        cmocka_unit_test(test_missing_and_flat),
-      cmocka_unit_test(test_grid),         cmocka_unit_test(test_record_stats),  cmocka_unit_test(test_options),
-      cmocka_unit_test(test_config),       cmocka_unit_test(test_real_window)};
+      cmocka_unit_test(test_lead_table), cmocka_unit_test(test_leads_by_name), cmocka_unit_test(test_strange_leads),
+      cmocka_unit_test(test_lead_check), cmocka_unit_test(test_tokens),        cmocka_unit_test(test_missing_and_flat),
+      cmocka_unit_test(test_grid),       cmocka_unit_test(test_record_stats),  cmocka_unit_test(test_options),
+      cmocka_unit_test(test_config),     cmocka_unit_test(test_real_window)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

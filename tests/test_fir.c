@@ -244,9 +244,14 @@ static void test_events(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_fir_against_scipy), cmocka_unit_test(test_fir_response), cmocka_unit_test(test_fir_padding),
-      cmocka_unit_test(test_fir_parts),         cmocka_unit_test(test_fir_refuses),  cmocka_unit_test(test_iir_against_scipy),
-      cmocka_unit_test(test_resample_against_scipy), cmocka_unit_test(test_resample_ratio), cmocka_unit_test(test_events)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_fir_against_scipy),
+                                     cmocka_unit_test(test_fir_response),
+                                     cmocka_unit_test(test_fir_padding),
+                                     cmocka_unit_test(test_fir_parts),
+                                     cmocka_unit_test(test_fir_refuses),
+                                     cmocka_unit_test(test_iir_against_scipy),
+                                     cmocka_unit_test(test_resample_against_scipy),
+                                     cmocka_unit_test(test_resample_ratio),
+                                     cmocka_unit_test(test_events)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

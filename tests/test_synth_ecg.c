@@ -198,7 +198,8 @@ static void test_written_cohort(void **state) {
       assert_int_equal(recording->channels[l].kind, SN_SENSOR_ECG);
       assert_int_equal(sn_lead_find(recording->channels[l].name), l);
       assert_int_equal(sn_recording_read(recording, l, 0, 0, ecg->n_samples, x, &err), SN_OK);
-      for (int64_t i = 0; i < ecg->n_samples; i++) assert_true(fabs(x[i] - ecg->mv[l * ecg->n_samples + i]) <= 0.0005 + 1e-12);
+      for (int64_t i = 0; i < ecg->n_samples; i++)
+        assert_true(fabs(x[i] - ecg->mv[l * ecg->n_samples + i]) <= 0.0005 + 1e-12);
     }
     free(x);
     assert_int_equal(sn_recording_annotations(recording, NULL, &list, &err), SN_OK);

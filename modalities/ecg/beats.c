@@ -95,7 +95,8 @@ static sn_status filters_create(filters *f, double rate, const method *m, sn_err
   sn_status status;
   *f = (filters){0};
   sn_fir_spec detect = {rate, 5.0, m->high_hz, 0.0}, locate = {rate, 5.0, 30.0, 0.0};
-  if (!(rate > 40.0)) return sn_fail(err, SN_E_ARGUMENT, "beat detector: %g Hz is too slow; more than 40 Hz is needed", rate);
+  if (!(rate > 40.0))
+    return sn_fail(err, SN_E_ARGUMENT, "beat detector: %g Hz is too slow; more than 40 Hz is needed", rate);
   if (locate.high_hz > 0.4 * rate) locate.high_hz = 0.4 * rate; /* 61 Hz or less: what there is */
   SN_TRY_GOTO(sn_fir_create(&detect, &f->detect, err), fail);
   SN_TRY_GOTO(sn_fir_create(&locate, &f->locate, err), fail);
@@ -105,8 +106,9 @@ fail:
   return status;
 }
 
-/* What a lead's band-passed signal is between beats: its median |x|, so that a lead that rests between its peaks has more
- * say than one that is noise throughout; at least a twentieth of its deviation (a lead that is off most of the time). */
+/* What a lead's band-passed signal is between beats: its median |x|, so that a lead that rests between its peaks has
+ * more say than one that is noise throughout; at least a twentieth of its deviation (a lead that is off most of the
+ * time). */
 static double resting_level(features *f, double std) {
   for (int64_t i = 0; i < f->n; i++) f->absolute[i] = fabs(f->band[i]);
   return fmax(sn_quantile(f->absolute, f->n, 0.5, f->work), std / 20.0);
@@ -154,7 +156,8 @@ typedef struct candidate {
 } candidate;
 
 static double most_within(const double *x, int64_t n, int64_t centre, int64_t half, int64_t *where) {
-  int64_t first = centre - half < 0 ? 0 : centre - half, last = centre + half >= n ? n - 1 : centre + half, best = first;
+  int64_t first = centre - half < 0 ? 0 : centre - half, last = centre + half >= n ? n - 1 : centre + half,
+          best = first;
   for (int64_t i = first; i <= last; i++)
     if (x[i] > x[best]) best = i;
   if (where != NULL) *where = best;
@@ -163,7 +166,8 @@ static double most_within(const double *x, int64_t n, int64_t centre, int64_t ha
 
 static sn_status find_candidates(const features *f, candidate **out, int64_t *n_out, sn_error *err) {
   candidate *list = NULL;
-  int64_t n = 0, capacity = 0, refractory = (int64_t)(REFRACTORY_S * f->rate), half = (int64_t)(INTEGRATE_S * f->rate / 2);
+  int64_t n = 0, capacity = 0, refractory = (int64_t)(REFRACTORY_S * f->rate),
+          half = (int64_t)(INTEGRATE_S * f->rate / 2);
   *out = NULL;
   *n_out = 0;
   for (int64_t i = 1; i + 1 < f->n; i++) {
@@ -346,7 +350,8 @@ static sn_status ecg_channels(const sn_recording *recording, leads *out, sn_erro
     out->numbers[out->n++] = (int32_t)sn_lead_find(recording->channels[c].name);
   }
   if (out->n == 0)
-    return sn_fail(err, SN_E_ARGUMENT, "beat detector: none of the %lld channels is an ECG", (long long)recording->n_channels);
+    return sn_fail(err, SN_E_ARGUMENT, "beat detector: none of the %lld channels is an ECG",
+                   (long long)recording->n_channels);
   return SN_OK;
 }
 
@@ -433,7 +438,8 @@ static sn_status pick(const sn_recording *recording, const sn_beat_options *opti
   return SN_OK;
 }
 
-static sn_status append(sn_beats *beats, int64_t *capacity, double onset, int64_t segment, float confidence, sn_error *err) {
+static sn_status append(sn_beats *beats, int64_t *capacity, double onset, int64_t segment, float confidence,
+                        sn_error *err) {
   if (beats->n == *capacity) {
     int64_t room = *capacity < 64 ? 64 : 2 * *capacity;
     SN_TRY(sn_realloc(&beats->onset_s, room, sizeof *beats->onset_s, "R peaks", err));
@@ -454,7 +460,8 @@ static sn_status detect_block(const sn_recording *recording, const method *m, co
   sn_status status;
   double rate = sn_recording_rate(recording, used->channels[0]), *x = NULL;
   int64_t n = sn_recording_samples(recording, used->channels[0], segment), margin = (int64_t)(MARGIN_S * rate);
-  int64_t lo = first > margin ? first - margin : 0, hi = n - last > margin ? last + margin : n, n_peaks = 0, *peaks = NULL;
+  int64_t lo = first > margin ? first - margin : 0, hi = n - last > margin ? last + margin : n, n_peaks = 0,
+          *peaks = NULL;
   float *confidence = NULL;
   features f = {0};
   SN_TRY_GOTO(features_create(&f, hi - lo, rate, err), done);
@@ -482,7 +489,8 @@ done:
   return status;
 }
 
-sn_status sn_beats_detect(const sn_recording *recording, const sn_beat_options *options, sn_beats **out, sn_error *err) {
+sn_status sn_beats_detect(const sn_recording *recording, const sn_beat_options *options, sn_beats **out,
+                          sn_error *err) {
   sn_status status;
   const sn_beat_options defaults = sn_beat_defaults();
   const method *m = NULL;

@@ -1,23 +1,24 @@
 /* R peaks: detection, and the comparison with reference beats.
  *
- * HOW IT WORKS (`pan-tompkins`, the default; after Pan and Tompkins, IEEE Trans. Biomed. Eng. 32 (1985) 230, zero phase).
+ * HOW IT WORKS (`pan-tompkins`, the default; after Pan and Tompkins, IEEE Trans. Biomed. Eng. 32 (1985) 230, with
+ * zero phase):
  *   1 band-pass 5-15 Hz (fir.h); central difference; square; moving mean of 150 ms, centred: the integrated signal
  *   2 candidates: its local maxima; of two closer than 200 ms (refractory) the higher
- *   3 two running levels, of signal (SPK) and noise (NPK), threshold = NPK + 0.25 (SPK - NPK). A candidate above it is a
- *     beat and moves SPK by 1/8 towards its height (at most 3 SPK, so that one artefact does not deafen the detector);
- *     one below moves NPK by 1/8. At the start SPK is the median of the highest values of the first 8 seconds, NPK an
+ *   3 two running levels, of signal (SPK) and noise (NPK), threshold = NPK + 0.25 (SPK - NPK). A candidate above it is
+ *     a beat and moves SPK by 1/8 towards its height (at most 3 SPK: one artefact does not deafen the detector); one
+ *     below moves NPK by 1/8. At the start SPK is the median of the highest values of the first 8 seconds, NPK an
  *     eighth of it
- *   4 a candidate within 360 ms of the last beat whose steepest slope is less than half of that beat's is a T wave: noise
- *   5 search-back: no beat for 1.66 mean RR (of the last 8): the highest candidate since, if above half the threshold and
- *     no T wave, is a beat, and moves SPK by 1/4
+ *   4 a candidate within 360 ms of the last beat whose steepest slope is below half of that beat's is a T wave: noise
+ *   5 search-back: no beat for 1.66 mean RR (of the last 8): the highest candidate since, if above half the threshold
+ *     and no T wave, is a beat, and moves SPK by 1/4
  *   6 R = argmax |x| of the signal band-passed 5-30 Hz within 75 ms of the integrated peak
  * `xqrs-like`: 5-20 Hz, and the start of wfdb's XQRS: 75/min, search-back at the latest at 25/min, RR of at least
  * 0.3 s (200/min), candidates of the first 8 seconds count from 0.13 mV.  For comparison only; it is not XQRS.
  *
- * LEAD.  II, else MLII, I, V5 (the first of them that is not flat), else the lead of greatest kurtosis of the 5-30 Hz signal;
- * or `vote`: steps 1-5 on the mean over leads of the squared slopes, each lead scaled by its own median |x| (at
- * least a twentieth of its deviation) in that band, and step 6 on the
- * root mean square over leads.  Inverted leads are handled by |x|.
+ * LEAD.  II, else MLII, I, V5 (the first of them that is not flat), else the lead of greatest kurtosis of the 5-30 Hz
+ * signal; or `vote`: steps 1-5 on the mean over leads of the squared slopes, each lead scaled by its own median |x| (at
+ * least a twentieth of its deviation) in that band, and step 6 on the root mean square over leads.  Inverted leads are
+ * handled by |x|.  A lead whose band-passed signal deviates by at most 1e-6 mV is flat and has no beats.
  * Long segments are worked in blocks of 10 minutes with 10 s on either side; missing samples are bridged by a line. */
 #ifndef SN_MODALITIES_ECG_BEATS_H
 #define SN_MODALITIES_ECG_BEATS_H
@@ -51,8 +52,8 @@ SN_MUST_CHECK sn_status sn_beats_detect(const sn_recording *recording, const sn_
                                         sn_error *err);
 void sn_beats_destroy(sn_beats *beats); /* accepts NULL */
 
-/* The bare detector on one signal: x (n) in mV at rate_hz, NaN bridged. R peaks as sample numbers, ascending: *peaks (*n_peaks)
- * and *confidence, fresh arrays (sn_free). confidence may be NULL. */
+/* The bare detector on one signal: x (n) in mV at rate_hz, NaN bridged. R peaks as sample numbers, ascending: *peaks
+ * (*n_peaks) and *confidence, fresh arrays (sn_free). confidence may be NULL. */
 SN_MUST_CHECK sn_status sn_beats_detect_signal(const double *x, int64_t n, double rate_hz, sn_beat_method method,
                                                int64_t **peaks, float **confidence, int64_t *n_peaks, sn_error *err);
 
@@ -61,8 +62,8 @@ bool sn_beat_code(const char *code);
 /* AAMI group of a beat code: 'N' (N L R e j), 'S' (A a J S), 'V' (V E), 'F' (F), 'Q' (/ f Q), 0: none of them. */
 char sn_beat_group(const char *code);
 
-/* Detected against reference times, both ascending, in seconds: pairs one to one within tolerance_s, as many as there can be;
- * of two that could both be the one partner, the nearer. */
+/* Detected against reference times, both ascending, in seconds: pairs one to one within tolerance_s, as many as there
+ * can be; of two that could both be the one partner, the nearer. */
 typedef struct sn_beat_score {
   int64_t reference, detected, matched;
   double sensitivity, predictivity;  /* matched/reference, matched/detected; NaN when undefined */

@@ -60,15 +60,18 @@ sn_status sn_beats_score(sn_beat_score *out, const double *reference_s, int64_t 
                          int64_t n_detected, double tolerance_s, double skip_s, sn_error *err) {
   sn_status status;
   double *offsets = NULL, *work = NULL;
-  *out = (sn_beat_score){.sensitivity = NAN, .predictivity = NAN, .median_offset_s = NAN, .median_absolute_offset_s = NAN};
+  *out =
+      (sn_beat_score){.sensitivity = NAN, .predictivity = NAN, .median_offset_s = NAN, .median_absolute_offset_s = NAN};
   if (!(tolerance_s >= 0.0))
     return sn_fail(err, SN_E_ARGUMENT, "beat comparison: a tolerance of %g s", tolerance_s);
   for (int64_t i = 1; i < n_reference; i++)
     if (!(reference_s[i] >= reference_s[i - 1]))
-      return sn_fail(err, SN_E_ARGUMENT, "beat comparison: reference beats are not in time order at %g s", reference_s[i]);
+      return sn_fail(err, SN_E_ARGUMENT, "beat comparison: reference beats are not in time order at %g s",
+                     reference_s[i]);
   for (int64_t i = 1; i < n_detected; i++)
     if (!(detected_s[i] >= detected_s[i - 1]))
-      return sn_fail(err, SN_E_ARGUMENT, "beat comparison: detected beats are not in time order at %g s", detected_s[i]);
+      return sn_fail(err, SN_E_ARGUMENT, "beat comparison: detected beats are not in time order at %g s",
+                     detected_s[i]);
   while (n_reference > 0 && reference_s[0] < skip_s) reference_s++, n_reference--;
   while (n_detected > 0 && detected_s[0] < skip_s) detected_s++, n_detected--;
   int64_t least = n_reference < n_detected ? n_reference : n_detected;

@@ -28,8 +28,8 @@ sn_ecg_options sn_ecg_defaults(void) {
 static sn_status whole_samples(int64_t *out, double seconds, double rate, const char *key, sn_error *err) {
   double n = seconds * rate;
   if (!(n >= 0.5) || !(n < 1e9) || fabs(n - floor(n + 0.5)) > 1e-6 * n)
-    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, key, "%s: %g s at %g Hz is %g samples; a whole number is needed", key, seconds,
-                      rate, n);
+    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, key, "%s: %g s at %g Hz is %g samples; a whole number is needed", key,
+                      seconds, rate, n);
   *out = (int64_t)floor(n + 0.5);
   return SN_OK;
 }
@@ -55,7 +55,8 @@ sn_status sn_ecg_create(const sn_ecg_options *options, sn_ecg **out, sn_error *e
   const sn_condition_options *c = &options->condition;
   *out = NULL;
   if (c->rate_num <= 0 || c->rate_den <= 0)
-    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "data.rate", "data.rate: a target rate is needed to cut patches of one size");
+    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "data.rate",
+                      "data.rate: a target rate is needed to cut patches of one size");
   if (!(options->stride_s >= 0.0) || !isfinite(options->stride_s))
     return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "data.stride", "data.stride: %g s", options->stride_s);
   if (options->n_leads < 0 || options->n_leads > SN_LEADS_MOST)
@@ -73,9 +74,11 @@ sn_status sn_ecg_create(const sn_ecg_options *options, sn_ecg **out, sn_error *e
   if (e->window % e->patch != 0) {
     int64_t below, above;
     near_divisors(e->window, e->patch, &below, &above);
-    status = sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "data.patch", "data.patch: %g s (%lld samples) does not divide the window "
-                        "of %g s (%lld samples); %g s and %g s do", c->patch_s, (long long)e->patch, c->window_s,
-                        (long long)e->window, (double)below / e->rate_hz, (double)above / e->rate_hz);
+    status = sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "data.patch",
+                        "data.patch: %g s (%lld samples) does not divide the window "
+                        "of %g s (%lld samples); %g s and %g s do",
+                        c->patch_s, (long long)e->patch, c->window_s, (long long)e->window, (double)below / e->rate_hz,
+                        (double)above / e->rate_hz);
     goto fail;
   }
   if (e->options.stride_s == 0.0) e->options.stride_s = (double)e->window / e->rate_hz;
@@ -103,7 +106,8 @@ bool sn_ecg_needs_stats(const sn_ecg *e) { return e->options.condition.normalize
 
 /* --- the window grid --- */
 
-static void grid(const sn_ecg *e, const sn_channel_plan *plan, int64_t n_samples, int64_t *n_windows, double *last_start_s) {
+static void grid(const sn_ecg *e, const sn_channel_plan *plan, int64_t n_samples, int64_t *n_windows,
+                 double *last_start_s) {
   int64_t room = sn_resampled_length(plan->ratio, n_samples) - e->window;
   *n_windows = 0;
   *last_start_s = 0.0;
@@ -129,7 +133,9 @@ static sn_status select_leads(const sn_ecg *e, const sn_recording *recording, sn
 }
 
 /* The channel whose rate and length a lead has. */
-static int64_t carrier(const sn_lead_source *source) { return source->channel >= 0 ? source->channel : source->channel_i; }
+static int64_t carrier(const sn_lead_source *source) {
+  return source->channel >= 0 ? source->channel : source->channel_i;
+}
 
 sn_status sn_ecg_segment_windows(sn_ecg *e, const sn_recording *recording, int64_t segment, int64_t *n_windows,
                                  double *last_start_s, sn_error *err) {
@@ -169,10 +175,11 @@ int64_t sn_ecg_nominal_tokens_names(const sn_ecg *e, const char *const *names, i
 
 /* --- one lead --- */
 
-/* Conditioned samples [first, first + count) of a lead, not normalised; work (count) and work_valid (count) for derived. */
+/* Conditioned samples [first, first + count) of a lead, not normalised; work (count) and work_valid (count) for
+ * derived. */
 static sn_status lead_range(sn_ecg *e, const sn_recording *recording, const sn_lead_source *s, int64_t segment,
-                            int64_t first, int64_t count, double *values, uint8_t *valid, double *work, uint8_t *work_valid,
-                            sn_error *err) {
+                            int64_t first, int64_t count, double *values, uint8_t *valid, double *work,
+                            uint8_t *work_valid, sn_error *err) {
   if (s->channel >= 0)
     return sn_conditioner_range(e->conditioner, recording, s->channel, segment, first, count, values, valid, err);
   SN_TRY(sn_conditioner_range(e->conditioner, recording, s->channel_i, segment, first, count, values, valid, err));
@@ -329,7 +336,8 @@ static sn_status make_sample(const sn_ecg *e, const window *w, sn_sample **out, 
   tokens = 0;
   for (int64_t lead = 0; lead < w->n_leads; lead++)
     for (int64_t p = 0; p < patches; p++)
-      if (count_valid(w->valid + lead * e->window + p * e->patch, e->patch) > 0) put_token(e, w, lead, p, *out, tokens++);
+      if (count_valid(w->valid + lead * e->window + p * e->patch, e->patch) > 0)
+        put_token(e, w, lead, p, *out, tokens++);
   return SN_OK;
 }
 
@@ -353,8 +361,8 @@ sn_status sn_ecg_read_sample(sn_ecg *e, const sn_recording *recording, int64_t s
   }
   int64_t all = w.n_leads * e->window;
   if (w.n_valid == 0 || (double)w.n_valid < e->options.condition.min_valid * (double)all) {
-    status = sn_fail(err, SN_END, "window at %g s: %lld of %lld samples are measured, fewer than data.min_valid = %g", start_s,
-                     (long long)w.n_valid, (long long)all, e->options.condition.min_valid);
+    status = sn_fail(err, SN_END, "window at %g s: %lld of %lld samples are measured, fewer than data.min_valid = %g",
+                     start_s, (long long)w.n_valid, (long long)all, e->options.condition.min_valid);
     goto done;
   }
   if (w.n_flat == w.n_leads) {

@@ -6,7 +6,8 @@
 
 const sn_config_entry sn_ecg_config[] = {
     {"data.window", SN_CONFIG_QUANTITY, "10", 0.01, 86400, "s", NULL, "length of a window"},
-    {"data.stride", SN_CONFIG_QUANTITY, "0", 0, 86400, "s", NULL, "from one window of the grid to the next; 0: the window"},
+    {"data.stride", SN_CONFIG_QUANTITY, "0", 0, 86400, "s", NULL,
+     "from one window of the grid to the next; 0: the window"},
     {"data.rate", SN_CONFIG_QUANTITY, "100", 0.1, 1e6, "Hz", NULL, "rate after resampling"},
     {"data.rate_tolerance", SN_CONFIG_REAL, "0", 0, 0.01, NULL, NULL,
      "relative; allows a nearby ratio where the exact one has a part over 10000"},
@@ -23,7 +24,8 @@ const sn_config_entry sn_ecg_config[] = {
     {"data.global_std", SN_CONFIG_REAL, "1", 0, 1e9, NULL, NULL, "for data.normalize: global, in mV"},
     {"data.clip", SN_CONFIG_REAL, "8", 0, 1e9, NULL, NULL, "largest |value| after normalising; 0: none"},
     {"data.min_valid", SN_CONFIG_REAL, "0.5", 0, 1, NULL, NULL, "least share of measured samples of a window"},
-    {"ecg.leads", SN_CONFIG_TEXTS, "all", 1, 0, NULL, NULL, "leads by name, in the order of tokens; all: every lead there is"},
+    {"ecg.leads", SN_CONFIG_TEXTS, "all", 1, 0, NULL, NULL,
+     "leads by name, in the order of tokens; all: every lead there is"},
     {"ecg.derive_leads", SN_CONFIG_BOOL, "false", 1, 0, NULL, NULL, "make absent III, aVR, aVL, aVF from I and II"},
     {NULL, SN_CONFIG_BOOL, NULL, 0, 0, NULL, NULL, NULL}};
 
@@ -42,8 +44,8 @@ static sn_status read_leads(const sn_config *config, sn_ecg_options *o, sn_error
   o->n_leads = 0;
   if (n == 1 && strcmp(sn_config_list_text(config, "ecg.leads", 0), "all") == 0) return SN_OK;
   if (n < 1 || n > SN_LEADS_MOST)
-    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "ecg.leads", "ecg.leads: %lld names; 1 to %d, or \"all\"", (long long)n,
-                      (int)SN_LEADS_MOST);
+    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "ecg.leads", "ecg.leads: %lld names; 1 to %d, or \"all\"",
+                      (long long)n, (int)SN_LEADS_MOST);
   for (int64_t i = 0; i < n; i++) {
     const char *name = sn_config_list_text(config, "ecg.leads", i);
     int64_t lead = sn_lead_find(name);
@@ -78,7 +80,8 @@ sn_status sn_ecg_options_from_config(const sn_config *config, sn_ecg_options *ou
     return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "data.normalize", "data.normalize: %s; one of %s",
                       sn_config_text(config, "data.normalize"), sn_normalize_choices);
   if (c->normalize == SN_NORMALIZE_GLOBAL && !sn_config_is_set(config, "data.global_std"))
-    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "data.global_std", "data.normalize: global needs data.global_mean and "
+    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "data.global_std",
+                      "data.normalize: global needs data.global_mean and "
                       "data.global_std of the training set");
   c->global_mean = sn_config_real(config, "data.global_mean");
   c->global_std = sn_config_real(config, "data.global_std");

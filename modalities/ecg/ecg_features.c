@@ -46,8 +46,8 @@ static rr_sums sum_rr(const double *onset_s, const int64_t *segment, int64_t n, 
   return s;
 }
 
-sn_status sn_ecg_rr_features(double features[SN_ECG_RR_FEATURES], const double *onset_s, const int64_t *segment, int64_t n,
-                             double duration_s, sn_error *err) {
+sn_status sn_ecg_rr_features(double features[SN_ECG_RR_FEATURES], const double *onset_s, const int64_t *segment,
+                             int64_t n, double duration_s, sn_error *err) {
   double *rr = NULL, *work = NULL;
   for (int i = 0; i < SN_ECG_RR_FEATURES; i++) features[i] = NAN;
   if (duration_s > 0.0) features[7] = (double)n / duration_s;
@@ -111,7 +111,8 @@ typedef struct band_sums {
   int64_t n;
 } band_sums;
 
-/* Adds the energies of samples [first, first + count) of a segment; missing samples are bridged by 0 and not counted. */
+/* Adds the energies of samples [first, first + count) of a segment; missing samples are bridged by 0 and not counted.
+ * */
 static sn_status add_energies(band_sums *sums, const bank *b, const sn_recording *recording, int64_t channel,
                               int64_t segment, int64_t first, int64_t count, sn_error *err) {
   sn_status status;
@@ -144,8 +145,8 @@ done:
 }
 
 /* The stretch [start_s, start_s + duration_s) of a segment, in the channel's samples. */
-static void stretch_of(const sn_recording *recording, int64_t channel, int64_t segment, double start_s, double duration_s,
-                       int64_t *first, int64_t *count) {
+static void stretch_of(const sn_recording *recording, int64_t channel, int64_t segment, double start_s,
+                       double duration_s, int64_t *first, int64_t *count) {
   double rate = sn_recording_rate(recording, channel);
   int64_t n = sn_recording_samples(recording, channel, segment);
   double from = floor(start_s * rate + 0.5), to = floor((start_s + duration_s) * rate + 0.5);
@@ -154,8 +155,8 @@ static void stretch_of(const sn_recording *recording, int64_t channel, int64_t s
   if (*count < 0) *count = 0;
 }
 
-static sn_status lead_energies(double *features, bank *b, const sn_recording *recording, int64_t channel, int64_t segment,
-                               double start_s, double duration_s, sn_error *err) {
+static sn_status lead_energies(double *features, bank *b, const sn_recording *recording, int64_t channel,
+                               int64_t segment, double start_s, double duration_s, sn_error *err) {
   /* Long segments in blocks of five minutes, each padded on its own: memory stays small. */
   band_sums sums = {0};
   SN_TRY(bank_prepare(b, sn_recording_rate(recording, channel), err));
@@ -164,7 +165,8 @@ static sn_status lead_energies(double *features, bank *b, const sn_recording *re
     int64_t first = 0, count = sn_recording_samples(recording, channel, s);
     if (duration_s >= 0.0) stretch_of(recording, channel, s, start_s, duration_s, &first, &count);
     for (int64_t done = 0; done < count; done += block)
-      SN_TRY(add_energies(&sums, b, recording, channel, s, first + done, count - done < block ? count - done : block, err));
+      SN_TRY(add_energies(&sums, b, recording, channel, s, first + done, count - done < block ? count - done : block,
+                          err));
   }
   for (int k = 0; k < SN_ECG_BANDS; k++)
     if (b->band[k] != NULL && sums.n > 0) features[k] = log10(sums.squares[k] / (double)sums.n + 1e-10);
@@ -185,7 +187,8 @@ static sn_status rr_part(double *features, const sn_recording *recording, int64_
     while (last < beats->n && beats->segment[last] == segment && beats->onset_s[last] < from + duration_s) last++;
     duration = duration_s;
   }
-  sn_status status = sn_ecg_rr_features(features, beats->onset_s + first, beats->segment + first, last - first, duration, err);
+  sn_status status =
+      sn_ecg_rr_features(features, beats->onset_s + first, beats->segment + first, last - first, duration, err);
   sn_beats_destroy(beats);
   return status;
 }
@@ -201,7 +204,8 @@ sn_status sn_ecg_features(double *features, const sn_recording *recording, const
   SN_TRY(rr_part(features, recording, segment, start_s, duration_s, err));
   for (int64_t l = 0; l < n_leads; l++)
     for (int64_t c = 0; c < recording->n_channels; c++) {
-      if (recording->channels[c].kind != SN_SENSOR_ECG || sn_lead_find(recording->channels[c].name) != leads[l]) continue;
+      if (recording->channels[c].kind != SN_SENSOR_ECG || sn_lead_find(recording->channels[c].name) != leads[l])
+        continue;
       SN_TRY_GOTO(lead_energies(features + SN_ECG_RR_FEATURES + l * SN_ECG_BANDS, &b, recording, c, segment, start_s,
                                 duration_s, err), done);
       break;

@@ -1,14 +1,14 @@
 /* The raw-feature baseline of ECG probes: RR statistics and log band energies, a vector of fixed length with names.
  *
- * RR part, 8 values, from the R peaks of one lead (beats.h): rr_mean, rr_std, rr_rmssd (s), rr_pnn50 (share of successive
- * differences over 50 ms), rr_median (s), rr_cv (std / mean), rr_rmssd_rel (rmssd / mean), rr_rate (beats per second).
- * Deviations have divisor n.  RR intervals are clipped to 0.3-2.0 s; none crosses a gap.
- * Energy part, 5 values per lead of the list: log10(mean square + 1e-10), in mV^2, of the FIR bands (fir.h) 0.5-4, 4-8, 8-15,
- * 15-30 and 30-45 Hz at the native rate; missing samples are not counted.
+ * RR part, 8 values, from the R peaks of one lead (beats.h): rr_mean, rr_std, rr_rmssd (s), rr_pnn50 (share of
+ * successive differences over 50 ms), rr_median (s), rr_cv (std / mean), rr_rmssd_rel (rmssd / mean), rr_rate (beats
+ * per second). Deviations have divisor n.  RR intervals are clipped to 0.3-2.0 s; none crosses a gap.
+ * Energy part, 5 values per lead of the list: log10(mean square + 1e-10), in mV^2, of the FIR bands (fir.h) 0.5-4, 4-8,
+ * 8-15, 15-30 and 30-45 Hz at the native rate; missing samples are not counted.
  *
- * NaN POLICY.  What cannot be computed (fewer than 3 beats, a lead that is absent or all missing, a band that the rate does not
- * reach) is NaN; the probe puts the training median in its place and counts it.  A recording without any ECG channel is
- * SN_E_ARGUMENT. */
+ * NaN POLICY.  What cannot be computed (fewer than 3 beats, a lead that is absent or all missing, a band that the rate
+ * does not reach) is NaN; the probe puts the training median in its place and counts it.  A recording without any ECG
+ * channel is SN_E_ARGUMENT. */
 #ifndef SN_MODALITIES_ECG_ECG_FEATURES_H
 #define SN_MODALITIES_ECG_ECG_FEATURES_H
 
@@ -31,6 +31,7 @@ void sn_ecg_feature_name(char name[SN_FEATURE_NAME], int64_t i, const int32_t *l
 /* Features of the stretch [start_s, start_s + duration_s) of a segment; duration_s < 0: the whole recording.
  * leads: numbers, in the order of the output. features (sn_ecg_feature_count) [out], float64. */
 SN_MUST_CHECK sn_status sn_ecg_features(double *features, const sn_recording *recording, const int32_t *leads,
-                                        int64_t n_leads, int64_t segment, double start_s, double duration_s, sn_error *err);
+                                        int64_t n_leads, int64_t segment, double start_s, double duration_s,
+                                        sn_error *err);
 
 #endif

@@ -160,14 +160,17 @@ static sn_status map_leads(const sn_recording *recording, bool strict, int64_t c
     int64_t lead = sn_lead_find(channel->name);
     if (lead < 0) {
       if (!strict) continue;
-      return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, channel->name, "ECG channel %lld is named \"%s\", which is no lead that is "
-                        "known (nearest: %s); name the leads to use in ecg.leads", (long long)c, channel->name,
-                        nearest_lead(channel->name));
+      return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, channel->name,
+                        "ECG channel %lld is named \"%s\", which is no lead that is "
+                        "known (nearest: %s); name the leads to use in ecg.leads",
+                        (long long)c, channel->name, nearest_lead(channel->name));
     }
     if (channels[lead] >= 0)
-      return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, channel->name, "lead %s occurs twice: channels %lld (\"%s\") and %lld "
-                        "(\"%s\")", LEADS[lead].name, (long long)channels[lead],
-                        recording->channels[channels[lead]].name, (long long)c, channel->name);
+      return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, channel->name,
+                        "lead %s occurs twice: channels %lld (\"%s\") and %lld "
+                        "(\"%s\")",
+                        LEADS[lead].name, (long long)channels[lead], recording->channels[channels[lead]].name,
+                        (long long)c, channel->name);
     channels[lead] = c;
   }
   return SN_OK;
@@ -178,11 +181,13 @@ sn_status sn_leads_select(const sn_recording *recording, const int32_t *wanted, 
   int64_t channels[N_LEADS], total = n_wanted > 0 ? n_wanted : N_LEADS;
   *n = 0;
   if (n_wanted < 0 || n_wanted > SN_LEADS_MOST)
-    return sn_fail(err, SN_E_ARGUMENT, "%lld leads wanted; at most %d are possible", (long long)n_wanted, (int)SN_LEADS_MOST);
+    return sn_fail(err, SN_E_ARGUMENT, "%lld leads wanted; at most %d are possible", (long long)n_wanted,
+                   (int)SN_LEADS_MOST);
   SN_TRY(map_leads(recording, n_wanted == 0, channels, err));
   int64_t i_channel = channels[SN_LEAD_I], ii_channel = channels[SN_LEAD_II];
-  bool can_derive = derive && i_channel >= 0 && ii_channel >= 0 &&
-                    recording->channels[i_channel].samples_per_frame == recording->channels[ii_channel].samples_per_frame;
+  bool can_derive =
+      derive && i_channel >= 0 && ii_channel >= 0 &&
+      recording->channels[i_channel].samples_per_frame == recording->channels[ii_channel].samples_per_frame;
   for (int64_t k = 0; k < total; k++) {
     int64_t lead = n_wanted > 0 ? wanted[k] : k;
     if (lead < 0 || lead >= N_LEADS)
@@ -220,8 +225,8 @@ int64_t sn_leads_count_names(const char *const *names, int64_t n_names, const in
 /* --- recorded against derived --- */
 
 /* Deviation of recorded - derived over samples where all three are measured. */
-static double difference_rms(const double *recorded, const double *i, const double *ii, double w_i, double w_ii, int64_t n,
-                             double *work) {
+static double difference_rms(const double *recorded, const double *i, const double *ii, double w_i, double w_ii,
+                             int64_t n, double *work) {
   for (int64_t k = 0; k < n; k++) work[k] = recorded[k] - (w_i * i[k] + w_ii * ii[k]); /* NaN where any is missing */
   return sn_stats_of(work, n).std;
 }
@@ -269,9 +274,10 @@ sn_status sn_leads_check_warn(sn_recording *recording, sn_lead_check *out, sn_er
   SN_TRY(sn_leads_check(recording, out, err));
   for (int k = 0; k < 4; k++) {
     if (!(out->rms_mv[k] > SN_LEAD_MISMATCH_MV)) continue;
-    SN_TRY(sn_recording_warn(recording, "lead_mismatch", NAMES[k], err, "recorded %s differs from the one that follows from I "
-                             "and II by %.3g mV rms (limit %g): the leads may be in another order than named", NAMES[k],
-                             out->rms_mv[k], SN_LEAD_MISMATCH_MV));
+    SN_TRY(sn_recording_warn(recording, "lead_mismatch", NAMES[k], err,
+                             "recorded %s differs from the one that follows from I "
+                             "and II by %.3g mV rms (limit %g): the leads may be in another order than named",
+                             NAMES[k], out->rms_mv[k], SN_LEAD_MISMATCH_MV));
   }
   return SN_OK;
 }

@@ -1,14 +1,15 @@
 /* ECG leads, by name and never by position.
  *
- * Each lead has a number (stored in batches and checkpoints: append only, never renumber), aliases, and a direction: the
- * unit vector from the negative to the positive pole as the heart's dipole sees it.
+ * Each lead has a number (stored in batches and checkpoints: append only, never renumber), aliases, and a direction:
+ * the unit vector from the negative to the positive pole as the heart's dipole sees it.
  *
- * FRAME.  The body frame is that of volumes, RAS: x to the patient's right, y anterior, z superior.  (Frank's X left, Y feet,
- * Z back become -x, -z, -y.)
- * DIRECTIONS.  I, II, V1-V6: the rows of Dower's matrix from Frank's X, Y, Z to the twelve leads (Dower, Machado, Osborne,
- * Clin. Cardiol. 3 (1980) 87), III, aVR, aVL, aVF: from I and II by Einthoven's and Goldberger's relations; all scaled to unit
- * length.  Modified leads (MLI, MLII, MLIII, MCL1-MCL6, CM5, CM2, CC5) take the direction of the lead that they stand for.
- * vx, vy, vz: the axes.  Leads whose place is not stated (V, ECG, ECG1...) have the direction 0. */
+ * FRAME.  The body frame is that of volumes, RAS: x to the patient's right, y anterior, z superior.  (Frank's X left, Y
+ * feet, Z back become -x, -z, -y.)
+ * DIRECTIONS.  I, II, V1-V6: the rows of Dower's matrix from Frank's X, Y, Z to the twelve leads (Dower, Machado,
+ * Osborne, Clin. Cardiol. 3 (1980) 87), III, aVR, aVL, aVF: from I and II by Einthoven's and Goldberger's relations;
+ * all scaled to unit length.  Modified leads (MLI, MLII, MLIII, MCL1-MCL6, CM5, CM2, CC5) take the direction of the
+ * lead that they stand for. vx, vy, vz: the axes.  Leads whose place is not stated (V, ECG, ECG1...) have the direction
+ * 0. */
 #ifndef SN_MODALITIES_ECG_LEADS_H
 #define SN_MODALITIES_ECG_LEADS_H
 
@@ -28,8 +29,8 @@ int64_t sn_lead_count(void);            /* lead numbers are [0, count) */
 const char *sn_lead_name(int64_t lead); /* canonical: "aVR" */
 /* Unit vector, or zeros. */
 void sn_lead_direction(int64_t lead, double direction[3]);
-/* Dower's row (Frank X left, Y feet, Z back), not scaled: mV in the lead per mV of the vectorcardiogram; false where the lead
- * has no known vector. */
+/* Dower's row (Frank X left, Y feet, Z back), not scaled: mV in the lead per mV of the vectorcardiogram; false where
+ * the lead has no known vector. */
 bool sn_lead_vector(int64_t lead, double frank[3]);
 /* Number of a name or alias; blanks, case and a leading "ECG " or "lead " do not matter. -1: not a lead. */
 int64_t sn_lead_find(const char *name);
@@ -45,19 +46,22 @@ typedef struct sn_lead_source {
 
 enum { SN_LEADS_MOST = 64 };
 
-/* Which leads of the recording are taken, in the order of `wanted` (n_wanted > 0) or, with n_wanted 0, of their numbers.  So
- * files that store the same leads in another order give the same list.  Absent leads are not in the list (absent means masked).
- *   SN_E_ARGUMENT  a lead occurs twice; an ECG channel has a name that is no lead (n_wanted 0 only: names the nearest); none
+/* Which leads of the recording are taken, in the order of `wanted` (n_wanted > 0) or, with n_wanted 0, of their
+ * numbers.  So files that store the same leads in another order give the same list.  Absent leads are not in the list
+ * (absent means masked).
+ *   SN_E_ARGUMENT  a lead occurs twice; an ECG channel has a name that is no lead (n_wanted 0 only: names the nearest);
+ *   none
  *                  of the leads is there
- * derive: leads that are wanted (n_wanted 0: the four) and absent are derived where I and II are recorded at the same rate. */
-SN_MUST_CHECK sn_status sn_leads_select(const sn_recording *recording, const int32_t *wanted, int64_t n_wanted, bool derive,
-                                        sn_lead_source sources[SN_LEADS_MOST], int64_t *n, sn_error *err);
+ * derive: leads that are wanted (n_wanted 0: the four) and absent are derived where I and II are recorded at the same
+ * rate. */
+SN_MUST_CHECK sn_status sn_leads_select(const sn_recording *recording, const int32_t *wanted, int64_t n_wanted,
+                                        bool derive, sn_lead_source sources[SN_LEADS_MOST], int64_t *n, sn_error *err);
 /* The same from names alone (a manifest's line): how many leads would be taken. Unknown names are skipped. */
 int64_t sn_leads_count_names(const char *const *names, int64_t n_names, const int32_t *wanted, int64_t n_wanted,
                              bool derive);
 
-/* Recorded against derived: over the first 10 s of each segment that has them, rms of (recorded - derived), means removed, in
- * mV.  More than SN_LEAD_MISMATCH_MV means that the leads are not in the order that their names say. */
+/* Recorded against derived: over the first 10 s of each segment that has them, rms of (recorded - derived), means
+ * removed, in mV.  More than SN_LEAD_MISMATCH_MV means that the leads are not in the order that their names say. */
 #define SN_LEAD_MISMATCH_MV 0.05
 typedef struct sn_lead_check {
   int64_t n_checked;          /* leads compared, 0..4 */

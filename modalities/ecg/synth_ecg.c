@@ -38,7 +38,8 @@ const char *sn_rhythm_name(sn_rhythm rhythm) {
 }
 
 sn_synth_ecg_options sn_synth_ecg_defaults(void) {
-  return (sn_synth_ecg_options){.n_subjects = 40, .recordings_per_subject = 2, .seconds = 30, .rate_hz = 250, .n_leads = 12};
+  return (sn_synth_ecg_options){
+      .n_subjects = 40, .recordings_per_subject = 2, .seconds = 30, .rate_hz = 250, .n_leads = 12};
 }
 
 static double between(sn_random *r, double low, double high) { return low + (high - low) * sn_random_uniform(r); }
@@ -186,7 +187,8 @@ static sn_status af_beats(beat_list *list, sn_random *r, const person *p, const 
 }
 
 /* Mobitz I: P waves go on; PR grows within a group of 3 to 6, and the last P stays alone. */
-static sn_status block_beats(beat_list *list, sn_random *r, const person *p, const scene *s, double end, sn_error *err) {
+static sn_status block_beats(beat_list *list, sn_random *r, const person *p, const scene *s, double end,
+                             sn_error *err) {
   double t = -1.5, last = t - p->rr; /* of P waves; of the last R */
   while (t < end) {
     int64_t group = 3 + (int64_t)sn_random_below(r, 4);
@@ -242,7 +244,8 @@ static void add_beat(double *d, int64_t n, double rate, const person *p, const s
   if (!b->qrs) return;
   double stretch = sqrt(fmin(fmax(b->rr, 0.35), 1.6) / 0.85);
   for (int w = Q; w <= S; w++) add_bump(d, n, rate, b->t + waves[w].offset, waves[w].peak, waves[w].width);
-  for (int w = T; w <= T2; w++) add_bump(d, n, rate, b->t + stretch * waves[w].offset, waves[w].peak, stretch * waves[w].width);
+  for (int w = T; w <= T2; w++)
+    add_bump(d, n, rate, b->t + stretch * waves[w].offset, waves[w].peak, stretch * waves[w].width);
   if (s->rhythm == SN_RHYTHM_BBB) add_bump(d, n, rate, b->t + s->late.offset, s->late.peak, s->late.width);
   for (int k = 0; k < 3 && s->rhythm == SN_RHYTHM_ST; k++)
     add_bump(d, n, rate, b->t + stretch * s->st[k].offset, s->st[k].peak, s->st[k].width);
@@ -264,7 +267,9 @@ typedef struct noise {
 } noise;
 
 static noise make_noise(sn_random *r, double seconds) {
-  noise k = {.breath_mv = between(r, 0.02, 0.08), .breath_turn = between(r, 2, 6) * PI / 180, .white = between(r, 0.006, 0.015)};
+  noise k = {.breath_mv = between(r, 0.02, 0.08),
+             .breath_turn = between(r, 2, 6) * PI / 180,
+             .white = between(r, 0.006, 0.015)};
   double mains = between(r, 0.003, 0.02);
   if (sn_random_below(r, 3) == 0) k.mains = mains;
   if (sn_random_below(r, 3) == 0) k.bursts = 1 + (int64_t)sn_random_below(r, 3);
@@ -305,14 +310,16 @@ static void derive_limb_leads(double *mv, int64_t n) {
 
 static sn_status check_options(const sn_synth_ecg_options *o, sn_error *err) {
   if (o->n_subjects < 1 || o->n_subjects > 1000000)
-    return sn_fail(err, SN_E_ARGUMENT, "synthetic ECG: %lld subjects; 1 to 1000000 are possible", (long long)o->n_subjects);
+    return sn_fail(err, SN_E_ARGUMENT, "synthetic ECG: %lld subjects; 1 to 1000000 are possible",
+                   (long long)o->n_subjects);
   if (o->recordings_per_subject < 1 || o->recordings_per_subject > 100)
     return sn_fail(err, SN_E_ARGUMENT, "synthetic ECG: %lld recordings of a subject; 1 to 100 are possible",
                    (long long)o->recordings_per_subject);
   if (!(o->seconds >= 2.0) || !(o->seconds <= 3600.0))
     return sn_fail(err, SN_E_ARGUMENT, "synthetic ECG: %g seconds; 2 to 3600 are possible", o->seconds);
   if (o->rate_hz < 100 || o->rate_hz > 2000)
-    return sn_fail(err, SN_E_ARGUMENT, "synthetic ECG: a rate of %lld Hz; 100 to 2000 are possible", (long long)o->rate_hz);
+    return sn_fail(err, SN_E_ARGUMENT, "synthetic ECG: a rate of %lld Hz; 100 to 2000 are possible",
+                   (long long)o->rate_hz);
   if (o->n_leads != 1 && o->n_leads != 12)
     return sn_fail(err, SN_E_ARGUMENT, "synthetic ECG: %lld leads; 12 or 1 are possible", (long long)o->n_leads);
   return SN_OK;
@@ -338,7 +345,8 @@ sn_status sn_synth_ecg_make(const sn_synth_ecg_options *o, int64_t subject, int6
   beat_list beats = {0};
   *out = NULL;
   SN_TRY(check_options(o, err));
-  if (subject < 0 || recording < 0) return sn_fail(err, SN_E_ARGUMENT, "synthetic ECG: a negative number of subject or recording");
+  if (subject < 0 || recording < 0)
+    return sn_fail(err, SN_E_ARGUMENT, "synthetic ECG: a negative number of subject or recording");
   person p = make_person(o, subject);
   sn_random r = sn_random_at(o->seed, SN_PURPOSE_SYNTH, 1 + (uint64_t)recording, (uint64_t)subject);
   scene s = make_scene(&r, recording);

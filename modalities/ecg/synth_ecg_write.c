@@ -17,7 +17,8 @@ static const char *rhythm_mark(sn_rhythm rhythm) {
   return rhythm == SN_RHYTHM_AF ? "(AFIB" : rhythm == SN_RHYTHM_BLOCK ? "(BII" : "(N";
 }
 
-static sn_status write_annotations(const sn_synth_ecg *ecg, int64_t rate, const char *dir, const char *name, sn_error *err) {
+static sn_status write_annotations(const sn_synth_ecg *ecg, int64_t rate, const char *dir, const char *name,
+                                   sn_error *err) {
   sn_status status;
   sn_annotation *items = NULL;
   char mark[8];

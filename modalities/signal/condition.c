@@ -113,8 +113,8 @@ static sn_status make_plan(const sn_condition_options *o, int64_t num, int64_t d
   p->gap = (int64_t)floor(o->patch_s * p->native_hz + 0.5);
   if (p->gap < 1) p->gap = 1;
   if (p->window_samples < 1 || p->window_samples > INT32_MAX) {
-    status = sn_fail(err, SN_E_ARGUMENT, "conditioning: a window of %g s at %g Hz has no samples, or too many", o->window_s,
-                     p->rate_hz);
+    status = sn_fail(err, SN_E_ARGUMENT, "conditioning: a window of %g s at %g Hz has no samples, or too many",
+                     o->window_s, p->rate_hz);
     goto fail;
   }
   bool any = o->filter_low_hz > 0.0 || o->filter_high_hz > 0.0 || o->notch_hz > 0.0;
@@ -123,8 +123,9 @@ static sn_status make_plan(const sn_condition_options *o, int64_t num, int64_t d
     SN_TRY_GOTO(sn_fir_create(&spec, &p->fir, err), fail);
     p->support = sn_fir_support(p->fir);
   } else if (any) {
-    SN_TRY_GOTO(sn_iir_butterworth(&p->iir, o->butterworth_order, p->native_hz, o->filter_low_hz, o->filter_high_hz, err),
-                fail);
+    SN_TRY_GOTO(
+        sn_iir_butterworth(&p->iir, o->butterworth_order, p->native_hz, o->filter_low_hz, o->filter_high_hz, err),
+        fail);
     p->support = p->iir.support;
   }
   SN_TRY_GOTO(sn_resampler_create(p->ratio, &p->resampler, err), fail);
@@ -225,12 +226,14 @@ static void bridge(double *x, int64_t first, int64_t last, double before, double
     x[i] = before + (after - before) * (double)(i - first + 1) / (double)(last - first + 1);
 }
 
-/* Filters one piece, samples [p, q) of what was read, into the wanted range.  A piece that really begins before lo (or ends
- * after hi) may be taken to begin there: lo and hi leave room for the support, so that its reflection is out of reach. */
+/* Filters one piece, samples [p, q) of what was read, into the wanted range.  A piece that really begins before lo (or
+ * ends after hi) may be taken to begin there: lo and hi leave room for the support, so that its reflection is out of
+ * reach. */
 static sn_status filter_piece(const rate_plan *plan, const sn_condition_options *o, stretch *s, int64_t p, int64_t q,
                               sn_error *err) {
   int64_t n = q - p, offset = s->lo + p, support = plan->support; /* offset: of the piece in the segment */
-  int64_t from = (s->from > offset ? s->from : offset) - offset, to = (s->to < offset + n ? s->to : offset + n) - offset;
+  int64_t from = (s->from > offset ? s->from : offset) - offset,
+          to = (s->to < offset + n ? s->to : offset + n) - offset;
   if (from >= to) return SN_OK;
   const double *x = s->bridged + p;
   double *y = s->filtered + (from + offset - s->from), *e = NULL;
@@ -287,7 +290,8 @@ static void mark_valid(const rate_plan *plan, const stretch *s, int64_t first, i
   for (int64_t k = 0; k < count; k++) {
     int64_t u = (first + k) * down;                       /* position times up */
     int64_t lo = u / up, hi = (u + up - 1) / up;
-    int64_t half_lo = 2 * u - down <= 0 ? 0 : (2 * u - down + 2 * up - 1) / (2 * up), half_hi = (2 * u + down) / (2 * up);
+    int64_t half_lo = 2 * u - down <= 0 ? 0 : (2 * u - down + 2 * up - 1) / (2 * up),
+            half_hi = (2 * u + down) / (2 * up);
     if (half_lo < lo) lo = half_lo;
     if (half_hi > hi) hi = half_hi;
     if (hi > s->n - 1) hi = s->n - 1;
@@ -336,8 +340,10 @@ sn_status sn_conditioner_range(sn_conditioner *c, const sn_recording *recording,
   s.n = sn_recording_samples(recording, channel, segment);
   int64_t total = sn_resampled_length(plan->ratio, s.n);
   if (first < 0 || count < 0 || first > total - count)
-    return sn_fail(err, SN_E_ARGUMENT, "conditioning: samples [%lld, %lld) do not lie in segment %lld, which has %lld at "
-                   "%g Hz", (long long)first, (long long)first + count, (long long)segment, (long long)total, plan->rate_hz);
+    return sn_fail(err, SN_E_ARGUMENT,
+                   "conditioning: samples [%lld, %lld) do not lie in segment %lld, which has %lld at "
+                   "%g Hz",
+                   (long long)first, (long long)first + count, (long long)segment, (long long)total, plan->rate_hz);
   if (count == 0) return SN_OK;
   plan_stretch(c, plan, first, count, &s);
   int64_t n = s.hi - s.lo;
@@ -367,12 +373,13 @@ sn_status sn_conditioner_window(sn_conditioner *c, const sn_recording *recording
   if (!(k0 >= 0.0) || !(k0 < 9e15))
     return sn_fail(err, SN_E_ARGUMENT, "conditioning: a window at %g s of a segment", start_s);
   SN_TRY(sn_conditioner_range(c, recording, channel, segment, (int64_t)k0, plan->window_samples, values, valid, err));
-  SN_TRY(sn_conditioner_normalize(c, recording->channels[channel].unit, stats, values, valid, plan->window_samples, &local,
-                                  err));
+  SN_TRY(sn_conditioner_normalize(c, recording->channels[channel].unit, stats, values, valid, plan->window_samples,
+                                  &local, err));
   if (info != NULL) *info = local;
   if ((double)local.n_valid < c->options.min_valid * (double)local.n || local.n_valid == 0) {
-    sn_status rejected = sn_fail(err, SN_END, "window at %g s: %lld of %lld samples are measured, fewer than min_valid = %g",
-                                 start_s, (long long)local.n_valid, (long long)local.n, c->options.min_valid);
+    sn_status rejected =
+        sn_fail(err, SN_END, "window at %g s: %lld of %lld samples are measured, fewer than min_valid = %g", start_s,
+                (long long)local.n_valid, (long long)local.n, c->options.min_valid);
     return rejected;
   }
   return SN_OK;

@@ -1,19 +1,19 @@
 /* Conditioning of one channel: read -> unit -> filter -> resample -> window -> normalise, in that order.
  *
- * GRID.  A segment (of the recording) of N native samples has K = ceil(N up / down) conditioned samples; number k stands at
- * k / rate seconds after the segment's start (rate: the target rate, or with a tolerance native rate * up / down).  A window
- * that starts at start_s seconds in the segment is samples [k0, k0 + n), k0 = floor(start_s rate + 1/2),
- * n = floor(window_s rate + 1/2); it must lie inside [0, K).
+ * GRID.  A segment (of the recording) of N native samples has K = ceil(N up / down) conditioned samples; number k
+ * stands at k / rate seconds after the segment's start (rate: the target rate, or with a tolerance native rate * up /
+ * down).  A window that starts at start_s seconds in the segment is samples [k0, k0 + n), k0 = floor(start_s rate +
+ * 1/2), n = floor(window_s rate + 1/2); it must lie inside [0, K).
  *
- * LOCALITY.  A window's values equal (1e-6 relative, in fact about 1e-12) those of conditioning the whole segment: only the
- * window and the support of filter and resampler are read, and padding (fir.h) applies at the ends of a segment only.
- * Exception: resample = fft reads the whole segment.
+ * LOCALITY.  A window's values equal (1e-6 relative, in fact about 1e-12) those of conditioning the whole segment: only
+ * the window and the support of filter and resampler are read, and padding (fir.h) applies at the ends of a segment
+ * only. Exception: resample = fft reads the whole segment.
  *
- * MISSING SAMPLES (NaN).  A gap of at least one patch (patch_s) splits the segment: each piece is padded and filtered on its
- * own, on the segment's one grid; a piece begins and ends with a measured sample.  Shorter gaps are bridged linearly for the
- * filter and stay invalid.  A conditioned sample is valid when the native samples around it are all measured: those in
- * [u - d/2, u + d/2] with u = k down/up, d = down/up, and floor(u), ceil(u).  Invalid samples are 0 in the output and enter no
- * statistic.
+ * MISSING SAMPLES (NaN).  A gap of at least one patch (patch_s) splits the segment: each piece is padded and filtered
+ * on its own, on the segment's one grid; a piece begins and ends with a measured sample.  Shorter gaps are bridged
+ * linearly for the filter and stay invalid.  A conditioned sample is valid when the native samples around it are all
+ * measured: those in [u - d/2, u + d/2] with u = k down/up, d = down/up, and floor(u), ceil(u).  Invalid samples are 0
+ * in the output and enter no statistic.
  *
  * FLAT.  When the deviation of the valid samples (before normalisation) is at most flat_std, the channel is flat: every
  * value is 0 in the modes that subtract a mean, and the flag is set in all modes. */
@@ -100,26 +100,28 @@ SN_MUST_CHECK sn_status sn_conditioner_plan(sn_conditioner *conditioner, const s
 SN_MUST_CHECK sn_status sn_conditioner_plan_rate(sn_conditioner *conditioner, int64_t native_num, int64_t native_den,
                                                  int64_t longest, sn_channel_plan *out, sn_error *err);
 /* K of a segment. */
-SN_MUST_CHECK sn_status sn_conditioner_samples(sn_conditioner *conditioner, const sn_recording *recording, int64_t channel,
-                                               int64_t segment, int64_t *n, sn_error *err);
+SN_MUST_CHECK sn_status sn_conditioner_samples(sn_conditioner *conditioner, const sn_recording *recording,
+                                               int64_t channel, int64_t segment, int64_t *n, sn_error *err);
 
 /* Read, unit, filter, resample: conditioned samples [first, first+count) of a segment, not normalised.
  * values (count) [out], 0 where invalid; valid (count) [out]. SN_E_ARGUMENT outside [0, K). */
-SN_MUST_CHECK sn_status sn_conditioner_range(sn_conditioner *conditioner, const sn_recording *recording, int64_t channel,
-                                             int64_t segment, int64_t first, int64_t count, double *values, uint8_t *valid,
-                                             sn_error *err);
+SN_MUST_CHECK sn_status sn_conditioner_range(sn_conditioner *conditioner, const sn_recording *recording,
+                                             int64_t channel, int64_t segment, int64_t first, int64_t count,
+                                             double *values, uint8_t *valid, sn_error *err);
 /* Normalise and clip in place. unit: the channel's. stats: only for zscore-record (SN_E_ARGUMENT when NULL).
  * A window with no valid sample is left at 0. */
 SN_MUST_CHECK sn_status sn_conditioner_normalize(const sn_conditioner *conditioner, const char *unit,
                                                  const sn_channel_stats *stats, double *values, const uint8_t *valid,
                                                  int64_t n, sn_window_info *info, sn_error *err);
-/* Everything: the window at start_s of a segment. SN_END when fewer than min_valid of its samples are valid (err->message
- * says so; values and info are filled all the same). values, valid (window_samples) [out]; info [out], may be NULL. */
-SN_MUST_CHECK sn_status sn_conditioner_window(sn_conditioner *conditioner, const sn_recording *recording, int64_t channel,
-                                              int64_t segment, double start_s, const sn_channel_stats *stats,
-                                              double *values, uint8_t *valid, sn_window_info *info, sn_error *err);
+/* Everything: the window at start_s of a segment. SN_END when fewer than min_valid of its samples are valid
+ * (err->message says so; values and info are filled all the same). values, valid (window_samples) [out]; info [out],
+ * may be NULL. */
+SN_MUST_CHECK sn_status sn_conditioner_window(sn_conditioner *conditioner, const sn_recording *recording,
+                                              int64_t channel, int64_t segment, double start_s,
+                                              const sn_channel_stats *stats, double *values, uint8_t *valid,
+                                              sn_window_info *info, sn_error *err);
 /* One pass over the channel: blocks of a minute, memory does not grow with the recording. */
-SN_MUST_CHECK sn_status sn_conditioner_stats(sn_conditioner *conditioner, const sn_recording *recording, int64_t channel,
-                                             sn_channel_stats *out, sn_error *err);
+SN_MUST_CHECK sn_status sn_conditioner_stats(sn_conditioner *conditioner, const sn_recording *recording,
+                                             int64_t channel, sn_channel_stats *out, sn_error *err);
 
 #endif

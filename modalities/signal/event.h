@@ -1,7 +1,8 @@
 /* Times of events on another time axis.
  *
- * The exact time of an event is kept; a sample index is derived from it: floor(t rate + 1/2), in exact integer arithmetic
- * where the time is itself a sample number.  No event is ever dropped or merged because two fall on one sample. */
+ * The exact time of an event is kept; a sample index is derived from it: floor(t rate + 1/2), in exact integer
+ * arithmetic where the time is itself a sample number.  No event is ever dropped or merged because two fall on one
+ * sample. */
 #ifndef SN_MODALITIES_SIGNAL_EVENT_H
 #define SN_MODALITIES_SIGNAL_EVENT_H
 

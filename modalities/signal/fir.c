@@ -50,8 +50,10 @@ static void add_low_pass(double *h, int64_t total, double rate, double cutoff, d
 static sn_status total_length(int64_t *out, double rate, double transition, sn_error *err) {
   double length = ceil(3.3 * rate / transition);
   if (!(length <= MOST_TAPS))
-    return sn_fail(err, SN_E_ARGUMENT, "filter: a transition of %g Hz at %g Hz needs %.0f taps, more than %d; raise the "
-                   "lower edge or lower the rate", transition, rate, length, (int)MOST_TAPS);
+    return sn_fail(err, SN_E_ARGUMENT,
+                   "filter: a transition of %g Hz at %g Hz needs %.0f taps, more than %d; raise the "
+                   "lower edge or lower the rate",
+                   transition, rate, length, (int)MOST_TAPS);
   *out = (int64_t)length + ((int64_t)length % 2 == 0);
   return SN_OK;
 }
@@ -115,7 +117,8 @@ static sn_status check_spec(const sn_fir_spec *s, sn_error *err) {
   if (s->low_hz > 0.0 && s->high_hz > 0.0 && s->low_hz >= s->high_hz)
     return sn_fail(err, SN_E_ARGUMENT, "filter: the lower edge %g Hz is not below the upper edge %g Hz", s->low_hz,
                    s->high_hz);
-  if (s->notch_hz > 0.0 && (s->notch_hz * (1.0 + 1.0 / 400.0) + 0.5 >= nyquist || s->notch_hz * (1.0 - 1.0 / 400.0) <= 0.5))
+  if (s->notch_hz > 0.0 &&
+      (s->notch_hz * (1.0 + 1.0 / 400.0) + 0.5 >= nyquist || s->notch_hz * (1.0 - 1.0 / 400.0) <= 0.5))
     return sn_fail(err, SN_E_ARGUMENT, "filter: a notch at %g Hz does not fit between 0.5 Hz and half the rate (%g Hz)",
                    s->notch_hz, nyquist);
   return SN_OK;
@@ -262,7 +265,8 @@ fail:
   return status;
 }
 
-static sn_status convolve_fft(const sn_fir *fir, int64_t size, const double *e, int64_t count, double *y, sn_error *err) {
+static sn_status convolve_fft(const sn_fir *fir, int64_t size, const double *e, int64_t count, double *y,
+                              sn_error *err) {
   sn_status status;
   double *block = NULL;
   double complex *spectrum = NULL;
@@ -293,7 +297,8 @@ fail:
 sn_status sn_fir_convolve(const sn_fir *fir, const double *e, int64_t count, double *y, sn_error *err) {
   if (count <= 0) return SN_OK;
   int64_t m = fir->length, total = count + m - 1;
-  int64_t size = total <= SINGLE_BLOCK ? transform_size(total) : transform_size(4 * m > SINGLE_BLOCK ? 4 * m : SINGLE_BLOCK);
+  int64_t size =
+      total <= SINGLE_BLOCK ? transform_size(total) : transform_size(4 * m > SINGLE_BLOCK ? 4 * m : SINGLE_BLOCK);
   double blocks = ceil((double)count / (double)(size - m + 1));
   /* Measured weights: a transform pair costs about 6 size log2(size) of the direct loop's multiply-adds. */
   if ((double)count * (double)m <= 6.0 * blocks * (double)size * log2((double)size)) {

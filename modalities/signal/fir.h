@@ -2,8 +2,8 @@
  *
  * A low-pass of length M (odd), cut-off c (Hz, its -6 dB point), rate fs:
  *   w[i] = 0.54 - 0.46 cos(2 pi i / (M-1)),  g[i] = w[i] sinc(2 c/fs (i - (M-1)/2)),  h = g / sum(g)     (unit DC gain)
- * An edge with transition width tr (Hz) is one such low-pass of M = round(3.3 fs / tr) (ties to even), made odd by adding
- * one, with its cut-off in the middle of the transition.
+ * An edge with transition width tr (Hz) is one such low-pass of M = round(3.3 fs / tr) (ties to even), made odd by
+ * adding one, with its cut-off in the middle of the transition.
  *
  *   lower pass edge l:  l_t = min(max(0.25 l, 2), l)          cut-off l - l_t/2
  *   upper pass edge h:  h_t = min(max(0.25 h, 2), fs/2 - h)   cut-off h + h_t/2
@@ -12,12 +12,13 @@
  * each part centred in the total length ceil(3.3 fs / smallest transition), made odd by adding one.  A band-pass with a
  * notch is one kernel: the convolution of the two.
  *
- * Application: y[n] = sum_k h[k] e[n + (M-1)/2 - k], where e is x inside [0,N), its odd reflection about the end samples
- * (2 x[0] - x[-n], 2 x[N-1] - x[2N-2-n]) for the N-1 samples on either side, and 0 beyond.  Float64 throughout; by direct
- * sums or by FFT blocks (overlap-save), whichever is cheaper, equal within 1e-12 of the largest |x|.
+ * Application: y[n] = sum_k h[k] e[n + (M-1)/2 - k], where e is x inside [0,N), its odd reflection about the end
+ * samples (2 x[0] - x[-n], 2 x[N-1] - x[2N-2-n]) for the N-1 samples on either side, and 0 beyond.  Float64 throughout;
+ * by direct sums or by FFT blocks (overlap-save), whichever is cheaper, equal within 1e-12 of the largest |x|.
  *
- * Source: windowed-sinc design as in Oppenheim and Schafer, Discrete-Time Signal Processing, ch. 7; the transition widths
- * and the factor 3.3 are those of Widmann, Schroeger and Maess, J. Neurosci. Methods 250 (2015) for the Hamming window. */
+ * Source: windowed-sinc design as in Oppenheim and Schafer, Discrete-Time Signal Processing, ch. 7; the transition
+ * widths and the factor 3.3 are those of Widmann, Schroeger and Maess, J. Neurosci. Methods 250 (2015) for the Hamming
+ * window. */
 #ifndef SN_MODALITIES_SIGNAL_FIR_H
 #define SN_MODALITIES_SIGNAL_FIR_H
 
@@ -44,10 +45,10 @@ int64_t sn_fir_length(const sn_fir *fir);       /* M, odd */
 int64_t sn_fir_support(const sn_fir *fir);      /* (M-1)/2 samples on either side */
 const double *sn_fir_taps(const sn_fir *fir);   /* (M), owned by fir */
 
-/* Samples [first, first+count) of the filtered signal x (n) [in] into y (count) [out].  The handle may be used by several
- * threads at once (plans are cached under a lock).  y must not overlap x. */
-SN_MUST_CHECK sn_status sn_fir_apply(const sn_fir *fir, const double *x, int64_t n, int64_t first, int64_t count, double *y,
-                                     sn_error *err);
+/* Samples [first, first+count) of the filtered signal x (n) [in] into y (count) [out].  The handle may be used by
+ * several threads at once (plans are cached under a lock).  y must not overlap x. */
+SN_MUST_CHECK sn_status sn_fir_apply(const sn_fir *fir, const double *x, int64_t n, int64_t first, int64_t count,
+                                     double *y, sn_error *err);
 /* The same by direct sums only: the reference. */
 SN_MUST_CHECK sn_status sn_fir_apply_direct(const sn_fir *fir, const double *x, int64_t n, int64_t first, int64_t count,
                                             double *y, sn_error *err);

@@ -12,7 +12,8 @@
 enum { MOST_ORDER = 8, MOST_SUPPORT = 1 << 24 };
 
 /* Analogue poles of the wanted band; returns their number. */
-static int64_t analogue_poles(double complex *poles, double *gain, int64_t order, double rate, double low, double high) {
+static int64_t analogue_poles(double complex *poles, double *gain, int64_t order, double rate, double low,
+                              double high) {
   double w1 = 2.0 * rate * tan(PI * low / rate), w2 = 2.0 * rate * tan(PI * high / rate);
   int64_t n = 0;
   *gain = 1.0;
@@ -48,11 +49,12 @@ static void put_zeros(sn_section *s, bool low, bool high, bool single) {
 static sn_status check_band(int64_t order, double rate, double low, double high, sn_error *err) {
   if (!(rate > 0.0) || !isfinite(rate)) return sn_fail(err, SN_E_ARGUMENT, "Butterworth filter: rate %g Hz", rate);
   if (order < 1 || order > MOST_ORDER)
-    return sn_fail(err, SN_E_ARGUMENT, "Butterworth filter: order %lld; 1 to %d are possible", (long long)order, (int)MOST_ORDER);
+    return sn_fail(err, SN_E_ARGUMENT, "Butterworth filter: order %lld; 1 to %d are possible", (long long)order,
+                   (int)MOST_ORDER);
   if (!(low >= 0.0) || !(high >= 0.0) || (low == 0.0 && high == 0.0) || low >= rate / 2.0 || high >= rate / 2.0 ||
       (low > 0.0 && high > 0.0 && low >= high))
-    return sn_fail(err, SN_E_ARGUMENT, "Butterworth filter: edges %g and %g Hz do not make a band below %g Hz", low, high,
-                   rate / 2.0);
+    return sn_fail(err, SN_E_ARGUMENT, "Butterworth filter: edges %g and %g Hz do not make a band below %g Hz", low,
+                   high, rate / 2.0);
   return SN_OK;
 }
 
@@ -91,8 +93,9 @@ sn_status sn_iir_butterworth(sn_iir *out, int64_t order, double rate_hz, double 
     return sn_fail(err, SN_E_ARGUMENT, "Butterworth filter: the edge %g Hz is too low for %g Hz", low_hz, rate_hz);
   double support = radius < 1e-3 ? 4.0 : ceil(log(1e-12) / log(radius));
   if (!(support <= MOST_SUPPORT))
-    return sn_fail(err, SN_E_ARGUMENT, "Butterworth filter: the edge %g Hz rings for %.0f samples at %g Hz, more than %d",
-                   low_hz, support, rate_hz, (int)MOST_SUPPORT);
+    return sn_fail(err, SN_E_ARGUMENT,
+                   "Butterworth filter: the edge %g Hz rings for %.0f samples at %g Hz, more than %d", low_hz, support,
+                   rate_hz, (int)MOST_SUPPORT);
   out->support = (int64_t)support;
   return SN_OK;
 }
@@ -119,8 +122,8 @@ sn_status sn_iir_apply(const sn_iir *iir, const double *x, int64_t n, int64_t pa
   if (n < 1) return sn_fail(err, SN_E_ARGUMENT, "Butterworth filter: no samples");
   if (pad < 0) pad = iir->support < n - 1 ? iir->support : n - 1;
   if (pad > n - 1)
-    return sn_fail(err, SN_E_ARGUMENT, "Butterworth filter: %lld samples of padding for a signal of %lld", (long long)pad,
-                   (long long)n);
+    return sn_fail(err, SN_E_ARGUMENT, "Butterworth filter: %lld samples of padding for a signal of %lld",
+                   (long long)pad, (long long)n);
   int64_t total = n + 2 * pad;
   SN_TRY(sn_alloc(&e, total, sizeof *e, "extended signal", err));
   sn_extend_odd(x, n, -pad, total, e);

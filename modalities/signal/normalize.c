@@ -69,8 +69,9 @@ static sn_status voltage_scale(const char *unit, double *scale, sn_error *err) {
   return sn_fail(err, SN_E_ARGUMENT, "normalisation div100uV needs a voltage; the unit is \"%s\"", unit);
 }
 
-static sn_status find_scale(const sn_condition_options *o, const char *unit, const sn_channel_stats *stats, const double *x,
-                            const uint8_t *valid, int64_t n, sn_window_info *info, bool *zero, sn_error *err) {
+static sn_status find_scale(const sn_condition_options *o, const char *unit, const sn_channel_stats *stats,
+                            const double *x, const uint8_t *valid, int64_t n, sn_window_info *info, bool *zero,
+                            sn_error *err) {
   double *work = NULL;
   *zero = info->flat;
   switch (o->normalize) {
@@ -99,7 +100,8 @@ static sn_status find_scale(const sn_condition_options *o, const char *unit, con
 }
 
 sn_status sn_conditioner_normalize(const sn_conditioner *conditioner, const char *unit, const sn_channel_stats *stats,
-                                   double *values, const uint8_t *valid, int64_t n, sn_window_info *info, sn_error *err) {
+                                   double *values, const uint8_t *valid, int64_t n, sn_window_info *info,
+                                   sn_error *err) {
   const sn_condition_options *o = sn_conditioner_options(conditioner);
   sn_window_info local = {.n = n, .scale = 1.0};
   bool zero = false;

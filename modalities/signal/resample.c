@@ -39,7 +39,8 @@ static void nearest_fraction(wide a, wide b, wide most, wide *num, wide *den) {
   if (d == 0 || q1 == 0) return;
   wide k = (most - q0) / q1, p = p0 + k * p1, q = q0 + k * q1;
   long double exact = (long double)a / (long double)b;
-  if (fabsl((long double)p / (long double)q - exact) < fabsl((long double)p1 / (long double)q1 - exact)) *num = p, *den = q;
+  if (fabsl((long double)p / (long double)q - exact) < fabsl((long double)p1 / (long double)q1 - exact))
+    *num = p, *den = q;
 }
 
 sn_status sn_resample_ratio(sn_ratio *out, int64_t in_num, int64_t in_den, int64_t out_num, int64_t out_den,
@@ -57,9 +58,10 @@ sn_status sn_resample_ratio(sn_ratio *out, int64_t in_num, int64_t in_den, int64
     double from = (double)in_num / (double)in_den, to = (double)out_num / (double)out_den;
     double off = p > 0 && q > 0 ? fabs((double)p / (double)q * from / to - 1.0) : 1.0;
     if (!(tolerance > 0.0) || !(off <= tolerance))
-      return sn_fail(err, SN_E_ARGUMENT, "resampling from %.9g to %.9g Hz needs a ratio with a part over %d; the nearest "
-                     "smaller one is off by %.3g relative, the tolerance is %.3g", from, to, (int)SN_RESAMPLE_MOST, off,
-                     tolerance);
+      return sn_fail(err, SN_E_ARGUMENT,
+                     "resampling from %.9g to %.9g Hz needs a ratio with a part over %d; the nearest "
+                     "smaller one is off by %.3g relative, the tolerance is %.3g",
+                     from, to, (int)SN_RESAMPLE_MOST, off, tolerance);
     up = p, down = q;
   }
   *out = (sn_ratio){(int64_t)up, (int64_t)down};
