@@ -12,20 +12,31 @@
 #include "core/philox.h"
 #include "kernels/adamw/adamw.h"
 #include "kernels/cast/cast.h"
+#include "kernels/drop_path/drop_path.h"
+#include "kernels/dropout/dropout.h"
 #include "kernels/ema_update/ema_update.h"
+#include "kernels/embedding/embedding.h"
 #include "kernels/gather_rows/gather_rows.h"
 #include "kernels/gelu/gelu.h"
+#include "kernels/l2_normalize/l2_normalize.h"
 #include "kernels/layernorm/layernorm.h"
 #include "kernels/masked_patch_loss/masked_patch_loss.h"
 #include "kernels/op_rules.h"
 #include "kernels/op_verify.h"
+#include "kernels/rmsnorm/rmsnorm.h"
 #include "kernels/scale/scale.h"
 #include "kernels/scatter_rows/scatter_rows.h"
+#include "kernels/segment_std/segment_std.h"
+#include "kernels/segments.h"
+#include "kernels/smooth_l1/smooth_l1.h"
+#include "kernels/softmax_xent/softmax_xent.h"
 
 enum { ROWS = 1027, WIDTH = 193 };
 
 static sn_error error;
-static int32_t gather_index[ROWS], scatter_index[ROWS];
+static int32_t gather_index[ROWS], scatter_index[ROWS], labels[ROWS], positions[ROWS];
+static uint64_t sample_ids[ROWS];
+static const int64_t offsets[6] = {0, 100, 101, 101, 900, 1020};
 
 static const sn_layernorm_attr layernorm = {1e-6, SN_BF16};
 static const sn_gelu_attr gelu = {SN_GELU_ERF};
@@ -36,6 +47,16 @@ static const sn_cast_attr cast = {SN_BF16};
 static const sn_adamw_attr adamw = {1e-3, 0.9, 0.95, 1e-8, 0.05, 1.0, 3};
 static const sn_ema_update_attr ema = {0.99};
 static const sn_masked_patch_loss_attr patch = {SN_PATCH_L2, 0};
+
+static const sn_rmsnorm_attr rmsnorm = {1e-6, SN_BF16};
+static const sn_embedding_attr embedding = {labels, ROWS, SN_F32};
+static const sn_dropout_attr dropout = {0.2, 1, 2, 3, sample_ids, positions, ROWS};
+static const sn_drop_path_attr drop_path = {0.2, 1, 2, 3, sample_ids, ROWS};
+static const sn_segments segments = {offsets, 5};
+static const sn_segment_std_attr segment_std = {{offsets, 5}, 1e-5};
+static const sn_softmax_xent_attr xent = {labels, ROWS, NULL, 0.1};
+static const sn_smooth_l1_attr smooth = {1.0};
+static const sn_l2_normalize_attr l2 = {1e-12};
 
 #define X SN_S2(ROWS, WIDTH)
 #define XB SN_S2B(ROWS, WIDTH)
@@ -55,6 +76,18 @@ static const sn_op_sample large[] = {
     {.name = "adamw", .attr = &adamw, .n_in = 4, .in = {X, X, X, {.n_dims = 2, .shape = {ROWS, WIDTH}, .fill = SN_FILL_POSITIVE}}},
     {.name = "ema_update", .attr = &ema, .n_in = 2, .in = {X, X}},
     {.name = "masked_patch_loss", .attr = &patch, .n_in = 4, .in = {XB, X, FLAGS(ROWS, WIDTH), FLAGS(ROWS, 1)}},
+    {.name = "rmsnorm", .attr = &rmsnorm, .n_in = 2, .in = {X, SN_S1(WIDTH)}},
+    {.name = "swiglu", .n_in = 1, .in = {SN_S2B(ROWS, 2 * WIDTH)}},
+    {.name = "embedding", .attr = &embedding, .n_in = 1, .in = {SN_S2(193, WIDTH)}},
+    {.name = "dropout", .attr = &dropout, .n_in = 1, .in = {X}},
+    {.name = "drop_path", .attr = &drop_path, .n_in = 1, .in = {XB}},
+    {.name = "segment_mean", .attr = &segments, .n_in = 1, .in = {X}},
+    {.name = "segment_max", .attr = &segments, .n_in = 1, .in = {XB}},
+    {.name = "segment_std", .attr = &segment_std, .n_in = 1, .in = {X}},
+    {.name = "softmax_xent", .attr = &xent, .n_in = 1, .in = {X}},
+    {.name = "bce_logits", .n_in = 3, .in = {X, X, FLAGS(ROWS, WIDTH)}},
+    {.name = "smooth_l1", .attr = &smooth, .n_in = 3, .in = {X, X, FLAGS(ROWS, WIDTH)}},
+    {.name = "l2_normalize", .attr = &l2, .n_in = 1, .in = {X}},
 };
 enum { N_LARGE = sizeof large / sizeof large[0] };
 
@@ -107,6 +140,9 @@ int main(void) {
   for (int i = 0; i < ROWS; i++) {
     gather_index[i] = (int32_t)sn_random_below(&random, 403) - 2;
     if (i % 3 == 0) gather_index[i] = -1;
+    labels[i] = (int32_t)sn_random_below(&random, WIDTH);
+    sample_ids[i] = (uint64_t)(i / 37) * 77;
+    positions[i] = i % 37;
     scatter_index[i] = (int32_t)sn_random_below(&random, 301) - 1;
   }
   struct CMUnitTest tests[N_LARGE];
