@@ -79,7 +79,7 @@ static const sn_op_sample SAMPLES[] = {
     {.name = "bucket", .attr = &TO_PRODUCT, .n_in = 3, .in = {X(64, 32), W(96, 32), B(96)}},
     {.name = "buckets", .attr = &TO_RESIDUAL, .n_in = 3, .in = {X(128, 37), W(53, 37), B(53)}},
     {.name = "above_blocks", .attr = &TO_RESIDUAL, .n_in = 3, .in = {X(129, 65), W(97, 65), B(97)}},
-    {.name = "many_rows", .attr = &TO_PRODUCT, .n_in = 3, .in = {X(1031, 17), W(35, 17), B(35)}},
+    {.name = "many_rows", .attr = &TO_PRODUCT, .n_in = 3, .in = {X(1031, 6), W(5, 6), B(5)}},
     {.name = "many_columns", .attr = &TO_RESIDUAL, .n_in = 3, .in = {X(9, 300), W(34, 300), B(34)}},
     {.name = "three_dimensions", .attr = &TO_PRODUCT, .n_in = 3,
      .in = {{.n_dims = 3, .shape = {3, 5, 8}, .dtype = SN_BF16}, W(6, 8), B(6)}},
