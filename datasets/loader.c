@@ -313,12 +313,13 @@ static void recheck_pack(pack_job *pack) {
 
 static sn_status check_limit(const sn_loader *loader, sn_error *err) {
   const sn_ledger *ledger = &loader->ledger;
-  double limit = loader->options.max_bad_share * (double)loader->source->n_recordings;
+  int64_t all = loader->source->n_used > 0 ? loader->source->n_used : loader->source->n_recordings;
+  double limit = loader->options.max_bad_share * (double)all;
   if (ledger->n == 0 || (double)ledger->n <= limit) return SN_OK;
   const sn_ledger_entry *last = &ledger->entries[ledger->n - 1];
   return sn_fail_at(err, SN_E_STATE, last->error.offset, last->error.line, last->error.field,
                     "%" PRId64 " of %" PRId64 " recordings are quarantined, the limit is %g (a share of %g); the last: %s (%s)",
-                    ledger->n, loader->source->n_recordings, limit, loader->options.max_bad_share, last->error.message,
+                    ledger->n, all, limit, loader->options.max_bad_share, last->error.message,
                     sn_status_name(last->error.code));
 }
 

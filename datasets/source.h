@@ -29,6 +29,7 @@ struct sn_source {
   int64_t n_windows;
   int64_t patch_size;       /* P */
   int64_t n_recordings;     /* rows of the manifest that recording() may name; 0: none, recording() is always -1 */
+  int64_t n_used;           /* of these, how many have windows: what max_bad_share is a share of; 0: n_recordings */
   int64_t min_tokens;       /* least nominal tokens of one window, at least 1 */
   int64_t max_tokens;       /* most nominal tokens of one window */
   int64_t n_channel_ids;    /* channels[] of a sample lie in [-1, n_channel_ids) */

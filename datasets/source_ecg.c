@@ -1,0 +1,422 @@
+/* needs: full */
+#include "datasets/source_ecg.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/philox.h"
+#include "core/sha256.h"
+#include "datasets/store.h"
+
+/* Windows of one segment, or one window given outright. */
+typedef struct stretch {
+  int64_t row, segment;
+  int64_t first;        /* window of the source */
+  int64_t number;       /* of its first window in the recording */
+  double last_start_s;  /* a start lies in [0, last_start_s] */
+  double start_s;       /* given outright; else 0 */
+} stretch;
+
+typedef struct ecg_source {
+  sn_ecg_source_options options; /* its pointers are not used after creation, except manifest */
+  sn_store *store;      /* NULL: none */
+  sn_conditioned *conditioned;
+  double stride_s;
+  bool given;           /* windows were given outright */
+  int64_t n_stretches, capacity;
+  stretch *stretches;   /* sorted by first */
+  uint64_t *subjects;   /* (manifest->n) */
+  sn_ecg_stats **stats; /* (manifest->n) for zscore-record; NULL: not needed */
+  pthread_mutex_t lock; /* stats */
+  sn_ecg_source_report report;
+} ecg_source;
+
+const sn_config_entry sn_ecg_source_config[] = {
+    {"data.crop", SN_CONFIG_CHOICE, "none", 1, 0, NULL, "none|random",
+     "random: a window's start is shifted by up to half a stride, another each epoch"},
+    {"data.cache", SN_CONFIG_QUANTITY, "256 MiB", 0, 1e15, "B", NULL, "conditioned signal kept in memory"},
+    {"data.verify", SN_CONFIG_CHOICE, "full", 1, 0, NULL, "full|files|none",
+     "at a recording's first use: the checksums its format states too, the manifest's alone, or nothing"},
+    {"data.open_files", SN_CONFIG_INT, "64", 1, 100000, NULL, NULL, "recordings that are open at a time"},
+    {"data.store", SN_CONFIG_TEXT, "", 1, 0, NULL, NULL, "prepared store to read from instead of the recordings; empty: none"},
+    {NULL, SN_CONFIG_BOOL, NULL, 0, 0, NULL, NULL, NULL}};
+
+sn_status sn_ecg_source_options_from_config(const sn_config *config, sn_ecg_source_options *out, sn_error *err) {
+  const char *verify = sn_config_text(config, "data.verify");
+  SN_TRY(sn_ecg_options_from_config(config, &out->ecg, err));
+  out->random_crop = strcmp(sn_config_text(config, "data.crop"), "random") == 0;
+  out->cache_bytes = (int64_t)sn_config_real(config, "data.cache");
+  out->verify = strcmp(verify, "full") == 0 ? SN_VERIFY_FULL : strcmp(verify, "files") == 0 ? SN_VERIFY_FILES : SN_VERIFY_NONE;
+  out->most_open = sn_config_int(config, "data.open_files");
+  const char *store = sn_config_text(config, "data.store");
+  out->store_path = store[0] != 0 ? store : NULL;
+  return SN_OK;
+}
+
+/* ---- where a window lies ---------------------------------------------------------------------------------------------- */
+
+static const stretch *find_stretch(const ecg_source *self, int64_t index) {
+  int64_t low = 0, high = self->n_stretches - 1;
+  while (low < high) {
+    int64_t middle = high - (high - low) / 2;
+    if (self->stretches[middle].first <= index) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return &self->stretches[low];
+}
+
+void sn_ecg_source_locate(const sn_source *source, int64_t index, sn_window_at *where, int64_t *number) {
+  const ecg_source *self = source->self;
+  const stretch *s = find_stretch(self, index);
+  int64_t in_segment = index - s->first;
+  *where = (sn_window_at){.row = s->row, .segment = s->segment, .start_s = s->start_s + (double)in_segment * self->stride_s};
+  if (number != NULL) *number = s->number + in_segment;
+}
+
+void sn_ecg_source_windows_of(const sn_source *source, int64_t row, int64_t *first, int64_t *n) {
+  const ecg_source *self = source->self;
+  *first = *n = 0;
+  for (int64_t i = 0; i < self->n_stretches; i++) {
+    const stretch *s = &self->stretches[i];
+    int64_t end = i + 1 < self->n_stretches ? self->stretches[i + 1].first : source->n_windows;
+    if (s->row != row) continue;
+    if (*n == 0) *first = s->first;
+    *n += end - s->first;
+  }
+}
+
+/* ---- reading ---------------------------------------------------------------------------------------------------------- */
+
+/* The key of all randomness of a window. Given windows are told apart by their exact place. */
+static uint64_t sample_id(const ecg_source *self, const sn_window_at *where, int64_t number) {
+  const sn_manifest *m = self->options.manifest;
+  char tail[64];
+  int n = self->given ? snprintf(tail, sizeof tail, "\n@%" PRId64 ":%.17g", where->segment, where->start_s)
+                      : snprintf(tail, sizeof tail, "\n%" PRId64, number);
+  sn_sha256 hash;
+  uint8_t digest[32];
+  uint64_t id = 0;
+  sn_sha256_init(&hash);
+  sn_sha256_update(&hash, m->name, (int64_t)strlen(m->name));
+  sn_sha256_update(&hash, "\n", 1);
+  sn_sha256_update(&hash, m->rows[where->row].path, (int64_t)strlen(m->rows[where->row].path));
+  sn_sha256_update(&hash, tail, n);
+  sn_sha256_final(&hash, digest);
+  for (int i = 7; i >= 0; i--) id = id << 8 | digest[i];
+  return id;
+}
+
+static double crop_start(const ecg_source *self, const stretch *s, double start_s, uint64_t seed, uint64_t epoch,
+                         uint64_t id) {
+  if (!self->options.random_crop) return start_s;
+  sn_random random = sn_random_at(seed, SN_PURPOSE_CROP, epoch, id);
+  double shifted = start_s + (sn_random_uniform(&random) - 0.5) * self->stride_s;
+  return shifted < 0 ? 0 : shifted > s->last_start_s ? s->last_start_s : shifted;
+}
+
+/* Statistics of a whole recording, computed once and kept. */
+static sn_status stats_of(ecg_source *self, const sn_conditioned_view *view, const sn_ecg_stats **out, sn_error *err) {
+  *out = NULL;
+  if (self->stats == NULL) return SN_OK;
+  pthread_mutex_lock(&self->lock);
+  *out = self->stats[view->row];
+  pthread_mutex_unlock(&self->lock);
+  if (*out != NULL) return SN_OK;
+  sn_ecg_stats *fresh = NULL;
+  SN_TRY(sn_alloc(&fresh, 1, sizeof *fresh, "statistics of a recording", err));
+  sn_status status = sn_ecg_record_stats(sn_conditioned_ecg(self->conditioned), &view->recording, fresh, err);
+  if (status != SN_OK) {
+    sn_free(fresh);
+    return status;
+  }
+  pthread_mutex_lock(&self->lock);
+  if (self->stats[view->row] == NULL) {
+    self->stats[view->row] = fresh;
+    fresh = NULL;
+  }
+  *out = self->stats[view->row];
+  pthread_mutex_unlock(&self->lock);
+  sn_free(fresh);
+  return SN_OK;
+}
+
+static sn_status ecg_read(sn_source *source, int64_t index, uint64_t seed, uint64_t epoch, sn_sample **out, sn_error *err) {
+  ecg_source *self = source->self;
+  sn_window_at where;
+  sn_conditioned_view view;
+  int64_t number = 0;
+  const sn_ecg_stats *stats = NULL;
+  if (index < 0 || index >= source->n_windows) {
+    return sn_fail(err, SN_E_STATE, "window %" PRId64 " was asked for; there are %" PRId64, index, source->n_windows);
+  }
+  sn_ecg_source_locate(source, index, &where, &number);
+  uint64_t id = sample_id(self, &where, number);
+  double start = crop_start(self, find_stretch(self, index), where.start_s, seed, epoch, id);
+  sn_conditioned_open(self->conditioned, where.row, &view);
+  SN_TRY(stats_of(self, &view, &stats, err));
+  SN_TRY(sn_ecg_read_sample(sn_conditioned_ecg(self->conditioned), &view.recording, where.segment, start, stats, out, err));
+  (*out)->sample_id = id;
+  (*out)->subject_id = self->subjects[where.row];
+  (*out)->recording = where.row;
+  (*out)->window = number;
+  return SN_OK;
+}
+
+static int64_t ecg_nominal_tokens(const sn_source *source, int64_t index) {
+  const ecg_source *self = source->self;
+  return sn_conditioned_nominal_tokens(self->conditioned, find_stretch(self, index)->row);
+}
+
+static int64_t ecg_recording(const sn_source *source, int64_t index) {
+  const ecg_source *self = source->self;
+  return find_stretch(self, index)->row;
+}
+
+static const char *ecg_describe(const sn_source *source, int64_t index) {
+  const ecg_source *self = source->self;
+  return self->options.manifest->rows[find_stretch(self, index)->row].path;
+}
+
+static void ecg_destroy(sn_source *source) {
+  ecg_source *self = source->self;
+  if (self != NULL) {
+    for (int64_t i = 0; self->stats != NULL && i < self->options.manifest->n; i++) sn_free(self->stats[i]);
+    sn_free(self->stats);
+    sn_free(self->stretches);
+    sn_free(self->subjects);
+    sn_conditioned_destroy(self->conditioned);
+    sn_store_close(self->store);
+    pthread_mutex_destroy(&self->lock);
+    sn_free(self);
+  }
+  sn_free(source);
+}
+
+static const sn_source_vtable ECG = {.name = "ecg",
+                                     .read = ecg_read,
+                                     .nominal_tokens = ecg_nominal_tokens,
+                                     .recording = ecg_recording,
+                                     .describe = ecg_describe,
+                                     .destroy = ecg_destroy};
+
+/* ---- planning --------------------------------------------------------------------------------------------------------- */
+
+static void note_unusable(ecg_source *self, int64_t row, const char *why) {
+  if (self->report.n_unusable++ > 0) return;
+  snprintf(self->report.first_unusable, sizeof self->report.first_unusable, "%.90s: %.150s",
+           self->options.manifest->rows[row].path, why);
+}
+
+static sn_status add_stretch(sn_source *source, const stretch *s, int64_t n_windows, sn_error *err) {
+  ecg_source *self = source->self;
+  SN_TRY(sn_grow(&self->stretches, &self->capacity, self->n_stretches + 1, sizeof *self->stretches, "windows", err));
+  stretch *added = &self->stretches[self->n_stretches++];
+  *added = *s;
+  added->first = source->n_windows;
+  if (!sn_add_ok(source->n_windows, n_windows, &source->n_windows)) return sn_fail(err, SN_E_ARGUMENT, "too many windows");
+  int64_t tokens = sn_conditioned_nominal_tokens(self->conditioned, s->row);
+  if (source->min_tokens == 0 || tokens < source->min_tokens) source->min_tokens = tokens;
+  if (tokens > source->max_tokens) source->max_tokens = tokens;
+  return SN_OK;
+}
+
+static sn_status segment_room(const ecg_source *self, const sn_conditioned_view *view, int64_t segment, int64_t *n,
+                              double *last_start_s, sn_error *err) {
+  return sn_ecg_segment_windows(sn_conditioned_ecg(self->conditioned), &view->recording, segment, n, last_start_s, err);
+}
+
+static sn_status plan_row(sn_source *source, int64_t row, sn_error *err) {
+  ecg_source *self = source->self;
+  const sn_error *why = NULL;
+  sn_conditioned_view view;
+  int64_t number = 0;
+  if (row < 0 || row >= self->options.manifest->n) {
+    return sn_fail(err, SN_E_ARGUMENT, "line %" PRId64 " of a manifest with %" PRId64, row, self->options.manifest->n);
+  }
+  if (!self->options.manifest->rows[row].ok) return SN_OK;
+  if (sn_conditioned_usable(self->conditioned, row, &why) != SN_OK) {
+    note_unusable(self, row, why->message);
+    return SN_OK;
+  }
+  sn_conditioned_open(self->conditioned, row, &view);
+  for (int64_t segment = 0; segment < view.recording.n_segments; segment++) {
+    int64_t n = 0;
+    stretch s = {.row = row, .segment = segment, .number = number};
+    SN_TRY(segment_room(self, &view, segment, &n, &s.last_start_s, err));
+    if (n > 0) SN_TRY(add_stretch(source, &s, n, err));
+    number += n;
+  }
+  self->report.n_recordings += number > 0;
+  self->report.n_short += number == 0;
+  return SN_OK;
+}
+
+static sn_status plan_given(sn_source *source, const sn_window_at *w, uint8_t *seen, sn_error *err) {
+  ecg_source *self = source->self;
+  const sn_manifest *m = self->options.manifest;
+  const sn_error *why = NULL;
+  sn_conditioned_view view;
+  int64_t n = 0;
+  if (w->row < 0 || w->row >= m->n || !m->rows[w->row].ok) {
+    return sn_fail(err, SN_E_ARGUMENT, "a window of line %" PRId64 ", which is no sound recording", w->row);
+  }
+  if (sn_conditioned_usable(self->conditioned, w->row, &why) != SN_OK) {
+    if (!seen[w->row]) note_unusable(self, w->row, why->message);
+    seen[w->row] = 1;
+    return sn_fail(err, SN_E_ARGUMENT, "%s: %s", m->rows[w->row].path, why->message);
+  }
+  sn_conditioned_open(self->conditioned, w->row, &view);
+  stretch s = {.row = w->row, .segment = w->segment, .number = source->n_windows};
+  if (w->segment < 0 || w->segment >= view.recording.n_segments) {
+    return sn_fail(err, SN_E_ARGUMENT, "%s: a window of segment %" PRId64 "; there are %" PRId64, m->rows[w->row].path,
+                   w->segment, view.recording.n_segments);
+  }
+  SN_TRY(segment_room(self, &view, w->segment, &n, &s.last_start_s, err));
+  if (n == 0) return sn_fail(err, SN_E_ARGUMENT, "%s: segment %" PRId64 " is shorter than a window", m->rows[w->row].path, w->segment);
+  s.start_s = w->start_s < 0 ? 0 : w->start_s > s.last_start_s ? s.last_start_s : w->start_s;
+  if (!seen[w->row]) self->report.n_recordings++;
+  seen[w->row] = 1;
+  return add_stretch(source, &s, 1, err);
+}
+
+static sn_status plan(sn_source *source, sn_error *err) {
+  ecg_source *self = source->self;
+  const sn_ecg_source_options *o = &self->options;
+  if (self->given) {
+    uint8_t *seen = NULL;
+    SN_TRY(sn_alloc(&seen, o->manifest->n, 1, "windows", err));
+    sn_status status = SN_OK;
+    for (int64_t i = 0; i < o->n_windows && status == SN_OK; i++) status = plan_given(source, &o->windows[i], seen, err);
+    sn_free(seen);
+    return status;
+  }
+  int64_t n = o->rows != NULL ? o->n_rows : o->manifest->n;
+  for (int64_t i = 0; i < n; i++) SN_TRY(plan_row(source, o->rows != NULL ? o->rows[i] : i, err));
+  return SN_OK;
+}
+
+static sn_status fill_subjects(ecg_source *self, sn_error *err) {
+  const sn_manifest *m = self->options.manifest;
+  sn_subjects *from_header = NULL;
+  const sn_subjects *subjects = self->options.subjects;
+  SN_TRY(sn_alloc(&self->subjects, m->n, sizeof *self->subjects, "subjects", err));
+  if (subjects == NULL) {
+    /* No subject anywhere is no error here: the ids are then 0, unknown. */
+    sn_status status = sn_subjects_create(m, NULL, "header", &from_header, NULL);
+    if (status == SN_E_MEMORY) return sn_fail(err, status, "subjects: out of memory");
+    subjects = from_header;
+  }
+  for (int64_t i = 0; subjects != NULL && i < m->n; i++) self->subjects[i] = sn_subject_hash(m, subjects, i);
+  sn_subjects_destroy(from_header);
+  return SN_OK;
+}
+
+static void update_text(sn_sha256 *hash, const char *text) {
+  sn_sha256_update(hash, text, (int64_t)strlen(text));
+  sn_sha256_update(hash, "\n", 1);
+}
+
+/* Manifest, split, every constant of the pipeline, crop, and which lines or windows. */
+static sn_status fill_hash(sn_source *source, sn_error *err) {
+  ecg_source *self = source->self;
+  sn_string json = {0};
+  sn_json_writer w;
+  sn_ecg *whole = NULL;
+  sn_sha256 hash;
+  uint8_t digest[32];
+  SN_TRY(sn_ecg_create(&self->options.ecg, &whole, err));
+  sn_json_writer_init(&w, &json, 0);
+  sn_ecg_write_json(whole, &w);
+  sn_ecg_destroy(whole);
+  sn_status status = sn_json_writer_finish(&w, err);
+  if (status == SN_OK) {
+    sn_sha256_init(&hash);
+    update_text(&hash, self->options.manifest->name);
+    update_text(&hash, self->options.manifest->hash);
+    update_text(&hash, self->options.split_hash != NULL ? self->options.split_hash : "-");
+    update_text(&hash, json.data);
+    update_text(&hash, self->options.random_crop ? "random" : "none");
+    for (int64_t i = 0; i < self->n_stretches; i++) {
+      const stretch *s = &self->stretches[i];
+      int64_t numbers[3] = {s->row, s->segment, s->first};
+      sn_sha256_update(&hash, numbers, sizeof numbers);
+      sn_sha256_update(&hash, &s->start_s, sizeof s->start_s);
+    }
+    sn_sha256_final(&hash, digest);
+    sn_sha256_hex(digest, source->content_hash);
+  }
+  sn_string_free(&json);
+  return status;
+}
+
+static sn_status check_not_empty(const sn_source *source, sn_error *err) {
+  const ecg_source *self = source->self;
+  const sn_ecg_source_report *r = &self->report;
+  if (source->n_windows > 0) return SN_OK;
+  return sn_fail(err, SN_E_ARGUMENT,
+                 "%s: no window of %g s: %" PRId64 " recordings are shorter, %" PRId64 " cannot be used%s%s", 
+                 self->options.manifest->name, sn_ecg_window_seconds(sn_conditioned_ecg(self->conditioned)), r->n_short,
+                 r->n_unusable, r->n_unusable > 0 ? ", first " : "", r->first_unusable);
+}
+
+sn_status sn_source_create_ecg(const sn_ecg_source_options *options, sn_source **out, sn_error *err) {
+  sn_source *source = NULL;
+  ecg_source *self = NULL;
+  sn_status status = SN_OK;
+  SN_TRY(sn_alloc(&source, 1, sizeof *source, "ECG source", err));
+  source->vtable = &ECG;
+  SN_TRY_GOTO(sn_alloc(&self, 1, sizeof *self, "ECG source", err), fail);
+  pthread_mutex_init(&self->lock, NULL);
+  source->self = self;
+  self->options = *options;
+  self->given = options->windows != NULL;
+  if (options->store_path != NULL) {
+    SN_TRY_GOTO(sn_store_open(options->store_path, options->manifest, &options->ecg, &self->store, err), fail);
+  }
+  sn_conditioned_options c = {.manifest = options->manifest, .ecg = options->ecg, .cache_bytes = options->cache_bytes,
+                              .most_open = options->most_open, .verify = options->verify, .tolerant = options->tolerant,
+                              .assume_unit = options->assume_unit, .store = self->store};
+  SN_TRY_GOTO(sn_conditioned_create(&c, &self->conditioned, err), fail);
+  sn_ecg *ecg = sn_conditioned_ecg(self->conditioned);
+  self->stride_s = sn_ecg_stride_seconds(ecg);
+  source->patch_size = sn_ecg_patch_size(ecg);
+  source->patch_step_s = sn_ecg_window_seconds(ecg) / (double)sn_ecg_window_patches(ecg);
+  source->n_channel_ids = sn_lead_count();
+  source->n_recordings = options->manifest->n;
+  SN_TRY_GOTO(plan(source, err), fail);
+  SN_TRY_GOTO(check_not_empty(source, err), fail);
+  source->n_used = self->report.n_recordings;
+  self->report.window_hours = (double)source->n_windows * sn_ecg_window_seconds(ecg) / 3600;
+  SN_TRY_GOTO(fill_subjects(self, err), fail);
+  if (sn_ecg_needs_stats(ecg)) {
+    SN_TRY_GOTO(sn_alloc(&self->stats, options->manifest->n, sizeof *self->stats, "statistics", err), fail);
+  }
+  SN_TRY_GOTO(fill_hash(source, err), fail);
+  self->options.rows = NULL;
+  self->options.windows = NULL;
+  self->options.subjects = NULL;
+  self->options.split_hash = NULL;
+  self->options.store_path = NULL;
+  *out = source;
+  return SN_OK;
+fail:
+  ecg_destroy(source);
+  return status;
+}
+
+void sn_ecg_source_get_report(const sn_source *source, sn_ecg_source_report *out) {
+  const ecg_source *self = source->self;
+  *out = self->report;
+}
+
+const sn_conditioned *sn_ecg_source_conditioned(const sn_source *source) {
+  const ecg_source *self = source->self;
+  return self->conditioned;
+}

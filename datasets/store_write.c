@@ -1,0 +1,308 @@
+/* needs: full */
+/* Writing the prepared store: recordings are conditioned in parallel, a chunk of them at a time, and written in order. */
+#include <hdf5.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+#include "core/fs.h"
+#include "core/json.h"
+#include "core/pool.h"
+#include "datasets/store.h"
+#include "datasets/store_parts.h"
+
+enum { CHUNK_ROWS = 64 };
+
+/* A recording on its way to the file. */
+typedef struct piece {
+  int64_t row;
+  int64_t n;        /* values */
+  float *values;
+  sn_status status;
+  sn_error error;
+} piece;
+
+typedef struct writing {
+  const char *path;      /* the temporary file */
+  const sn_manifest *manifest;
+  const sn_ecg_options *ecg;
+  const sn_store_write_options *options;
+  sn_conditioned *conditioned;
+  int64_t n_values, n_entries, entries_capacity;
+  sn_store_entry *entries;
+  int64_t *first_entry;  /* (manifest->n + 1) */
+  int64_t n_faults, faults_capacity;
+  sn_store_fault *faults;
+  hid_t file, values;
+  piece pieces[CHUNK_ROWS];
+} writing;
+
+/* ---- plan: where everything will lie ------------------------------------------------------------------------------------ */
+
+static sn_status add_fault(writing *w, int64_t row, const sn_error *error, sn_error *err) {
+  SN_TRY(sn_grow(&w->faults, &w->faults_capacity, w->n_faults + 1, sizeof *w->faults, "prepared store", err));
+  w->faults[w->n_faults++] = (sn_store_fault){.row = row, .error = *error};
+  sn_log_write(&w->options->log, SN_LOG_WARNING, "%s is left out of the store: %s", w->manifest->rows[row].path, error->message);
+  return SN_OK;
+}
+
+static sn_status plan(writing *w, sn_error *err) {
+  SN_TRY(sn_alloc(&w->first_entry, w->manifest->n + 1, sizeof *w->first_entry, "prepared store", err));
+  for (int64_t row = 0; row < w->manifest->n; row++) {
+    sn_conditioned_view view;
+    w->first_entry[row + 1] = w->n_entries;
+    if (!w->manifest->rows[row].ok || sn_conditioned_usable(w->conditioned, row, NULL) != SN_OK) continue;
+    sn_conditioned_open(w->conditioned, row, &view);
+    for (int64_t c = 0; c < view.recording.n_channels; c++) {
+      if (!sn_conditioned_needs(w->conditioned, row, c)) continue;
+      for (int64_t s = 0; s < view.recording.n_segments; s++) {
+        int64_t count = view.recording.segments[s].n_frames;
+        SN_TRY(sn_grow(&w->entries, &w->entries_capacity, w->n_entries + 1, sizeof *w->entries, "prepared store", err));
+        w->entries[w->n_entries++] =
+            (sn_store_entry){.row = row, .channel = c, .segment = s, .first = w->n_values, .count = count};
+        w->n_values += count;
+      }
+    }
+    w->first_entry[row + 1] = w->n_entries;
+  }
+  if (w->n_values > 0) return SN_OK;
+  return sn_fail(err, SN_E_ARGUMENT, "%s: nothing to prepare: no recording has a lead that is asked for", w->manifest->name);
+}
+
+/* ---- HDF5 ----------------------------------------------------------------------------------------------------------------- */
+
+static sn_status failed(const writing *w, const char *what, sn_error *err) {
+  return sn_fail(err, SN_E_IO, "%s: %s cannot be written (disk full?)", w->path, what);
+}
+
+static sn_status write_dataset(const writing *w, const char *name, hid_t file_type, hid_t memory_type, int rank,
+                               const hsize_t *dims, const void *data, sn_error *err) {
+  hid_t space = H5Screate_simple(rank, dims, NULL);
+  hid_t dataset = space < 0 ? -1 : H5Dcreate2(w->file, name, file_type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  bool good = dataset >= 0 && (dims[0] == 0 || H5Dwrite(dataset, memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0);
+  if (dataset >= 0) good = H5Dclose(dataset) >= 0 && good;
+  if (space >= 0) H5Sclose(space);
+  return good ? SN_OK : failed(w, name, err);
+}
+
+static sn_status write_text(const writing *w, const char *name, const sn_string *text, sn_error *err) {
+  hsize_t n = (hsize_t)text->length;
+  return write_dataset(w, name, H5T_STD_U8LE, H5T_NATIVE_UCHAR, 1, &n, text->data, err);
+}
+
+static sn_status write_key(const writing *w, sn_error *err) {
+  char key[65];
+  SN_TRY(sn_conditioned_key(w->manifest, w->ecg, key, err));
+  hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR), attribute = -1;
+  bool good = type >= 0 && space >= 0 && H5Tset_size(type, 65) >= 0;
+  if (good) attribute = H5Acreate2(w->file, "key", type, space, H5P_DEFAULT, H5P_DEFAULT);
+  good = good && attribute >= 0 && H5Awrite(attribute, type, key) >= 0;
+  if (attribute >= 0) H5Aclose(attribute);
+  if (type >= 0) H5Tclose(type);
+  if (space >= 0) H5Sclose(space);
+  return good ? SN_OK : failed(w, "the key", err);
+}
+
+/* Contiguous, with its place in the file fixed now. */
+static sn_status create_values(writing *w, sn_error *err) {
+  hsize_t n = (hsize_t)w->n_values;
+  hid_t space = H5Screate_simple(1, &n, NULL), plist = H5Pcreate(H5P_DATASET_CREATE);
+  bool good = space >= 0 && plist >= 0 && H5Pset_layout(plist, H5D_CONTIGUOUS) >= 0 &&
+              H5Pset_alloc_time(plist, H5D_ALLOC_TIME_EARLY) >= 0 && H5Pset_fill_time(plist, H5D_FILL_TIME_NEVER) >= 0;
+  if (good) w->values = H5Dcreate2(w->file, "values", H5T_IEEE_F32LE, space, H5P_DEFAULT, plist, H5P_DEFAULT);
+  if (space >= 0) H5Sclose(space);
+  if (plist >= 0) H5Pclose(plist);
+  return good && w->values >= 0 ? SN_OK : failed(w, "values", err);
+}
+
+static sn_status write_values(const writing *w, int64_t first, int64_t n, const float *values, sn_error *err) {
+  hsize_t start = (hsize_t)first, count = (hsize_t)n;
+  if (n == 0) return SN_OK;
+  hid_t file_space = H5Dget_space(w->values), memory = H5Screate_simple(1, &count, NULL);
+  bool good = file_space >= 0 && memory >= 0 &&
+              H5Sselect_hyperslab(file_space, H5S_SELECT_SET, &start, NULL, &count, NULL) >= 0 &&
+              H5Dwrite(w->values, H5T_NATIVE_FLOAT, memory, file_space, H5P_DEFAULT, values) >= 0;
+  if (file_space >= 0) H5Sclose(file_space);
+  if (memory >= 0) H5Sclose(memory);
+  return good ? SN_OK : failed(w, "values", err);
+}
+
+/* ---- conditioning ------------------------------------------------------------------------------------------------------- */
+
+static sn_status condition_row(const writing *w, piece *p, sn_error *err) {
+  double *values = NULL;
+  sn_status status = SN_OK;
+  int64_t begin = w->first_entry[p->row], end = w->first_entry[p->row + 1], longest = 0;
+  for (int64_t i = begin; i < end; i++) {
+    p->n += w->entries[i].count;
+    if (w->entries[i].count > longest) longest = w->entries[i].count;
+  }
+  SN_TRY(sn_alloc(&p->values, p->n, sizeof *p->values, "prepared store", err));
+  SN_TRY(sn_alloc(&values, longest, sizeof *values, "prepared store", err));
+  int64_t at = 0;
+  for (int64_t i = begin; i < end && status == SN_OK; i++) {
+    const sn_store_entry *e = &w->entries[i];
+    status = sn_conditioned_read(w->conditioned, e->row, e->channel, e->segment, 0, e->count, values, err);
+    for (int64_t k = 0; k < e->count && status == SN_OK; k++) p->values[at++] = (float)values[k];
+  }
+  sn_free(values);
+  return status;
+}
+
+static void condition_task(void *user, int64_t index, int64_t worker) {
+  writing *w = user;
+  piece *p = &w->pieces[index];
+  sn_error_clear(&p->error);
+  p->status = condition_row(w, p, &p->error);
+  p->error.code = p->status;
+}
+
+static sn_status take_piece(writing *w, piece *p, sn_error *err) {
+  if (p->status == SN_E_MEMORY || p->status == SN_E_STATE || p->status == SN_E_DEVICE) {
+    if (err != NULL) *err = p->error;
+    return p->status;
+  }
+  if (p->status != SN_OK) {
+    memset(p->values, 0, (size_t)p->n * sizeof *p->values); /* its place stays, and is never read */
+    SN_TRY(add_fault(w, p->row, &p->error, err));
+  }
+  int64_t first = w->first_entry[p->row];
+  return first < w->first_entry[p->row + 1] ? write_values(w, w->entries[first].first, p->n, p->values, err) : SN_OK;
+}
+
+static sn_status condition_all(writing *w, sn_error *err) {
+  sn_pool *pool = NULL;
+  SN_TRY(sn_pool_create(w->options->n_threads, &pool, err));
+  sn_status status = SN_OK;
+  for (int64_t row = 0; row < w->manifest->n && status == SN_OK;) {
+    int64_t n = 0;
+    for (; row < w->manifest->n && n < CHUNK_ROWS; row++) {
+      if (w->first_entry[row] < w->first_entry[row + 1]) w->pieces[n++] = (piece){.row = row};
+    }
+    status = sn_pool_for(pool, n, condition_task, w, err);
+    for (int64_t i = 0; i < n; i++) {
+      if (status == SN_OK) status = take_piece(w, &w->pieces[i], err);
+      sn_free(w->pieces[i].values);
+    }
+    if (w->options->progress != NULL) w->options->progress(w->options->user, row, w->manifest->n);
+  }
+  sn_pool_destroy(pool);
+  return status;
+}
+
+/* ---- the whole ---------------------------------------------------------------------------------------------------------- */
+
+/* A message may name a file whose name is not UTF-8. */
+static sn_status write_utf8(sn_json_writer *json, const char *text, sn_error *err) {
+  char *converted = NULL;
+  SN_TRY(sn_text_to_utf8(text, (int64_t)strlen(text), &converted, NULL, err));
+  sn_json_write_string(json, converted);
+  sn_free(converted);
+  return SN_OK;
+}
+
+static sn_status faults_text(const writing *w, sn_string *out, sn_error *err) {
+  sn_json_writer json;
+  sn_json_writer_init(&json, out, 2);
+  sn_json_begin_array(&json);
+  for (int64_t i = 0; i < w->n_faults; i++) {
+    const sn_store_fault *fault = &w->faults[i];
+    sn_json_begin_object(&json);
+    sn_json_write_key(&json, "line");
+    sn_json_write_i64(&json, fault->row);
+    sn_json_write_key(&json, "code");
+    sn_json_write_i64(&json, fault->error.code);
+    sn_json_write_key(&json, "offset");
+    sn_json_write_i64(&json, fault->error.offset);
+    sn_json_write_key(&json, "text_line");
+    sn_json_write_i64(&json, fault->error.line);
+    sn_json_write_key(&json, "message");
+    SN_TRY(write_utf8(&json, fault->error.message, err));
+    sn_json_write_key(&json, "field");
+    SN_TRY(write_utf8(&json, fault->error.field, err));
+    sn_json_end_object(&json);
+  }
+  sn_json_end_array(&json);
+  return sn_json_writer_finish(&json, err);
+}
+
+static sn_status write_texts(const writing *w, sn_error *err) {
+  sn_string manifest = {0}, options = {0}, faults = {0};
+  sn_status status = SN_OK;
+  SN_TRY_GOTO(sn_manifest_text(w->manifest, &manifest, err), done);
+  SN_TRY_GOTO(sn_conditioned_describe(w->ecg, &options, err), done);
+  SN_TRY_GOTO(faults_text(w, &faults, err), done);
+  SN_TRY_GOTO(write_text(w, "manifest", &manifest, err), done);
+  SN_TRY_GOTO(write_text(w, "options", &options, err), done);
+  SN_TRY_GOTO(write_text(w, "faults", &faults, err), done);
+  hsize_t dims[2] = {(hsize_t)w->n_entries, 5};
+  SN_TRY_GOTO(write_dataset(w, "index", H5T_STD_I64LE, H5T_NATIVE_INT64, 2, dims, w->entries, err), done);
+  status = write_key(w, err);
+done:
+  sn_string_free(&manifest);
+  sn_string_free(&options);
+  sn_string_free(&faults);
+  return status;
+}
+
+static sn_status write_file(writing *w, sn_error *err) {
+  H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+  w->file = H5Fcreate(w->path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  if (w->file < 0) return sn_fail(err, SN_E_IO, "%s: cannot be created", w->path);
+  sn_status status = create_values(w, err);
+  if (status == SN_OK) status = condition_all(w, err);
+  if (status == SN_OK) status = write_texts(w, err);
+  if (w->values >= 0 && H5Dclose(w->values) < 0 && status == SN_OK) status = failed(w, "values", err);
+  if (H5Fclose(w->file) < 0 && status == SN_OK) status = failed(w, "the end of the file", err);
+  return status;
+}
+
+static sn_status check_space(const char *path, int64_t bytes, sn_error *err) {
+  char *folder = NULL;
+  int64_t free_bytes = 0;
+  SN_TRY(sn_strdup(&folder, path, "path", err));
+  char *slash = strrchr(folder, '/');
+  if (slash != NULL) slash[slash == folder] = 0;
+  sn_status status = sn_free_space(slash != NULL ? folder : ".", &free_bytes, err);
+  if (status == SN_OK && free_bytes < bytes) {
+    status = sn_fail(err, SN_E_IO, "%s: the store needs %" PRId64 " MiB, there are %" PRId64 " MiB free", path, bytes >> 20,
+                     free_bytes >> 20);
+  }
+  sn_free(folder);
+  return status;
+}
+
+sn_status sn_store_write(const char *path, const sn_manifest *manifest, const sn_ecg_options *ecg,
+                         const sn_store_write_options *options, int64_t *n_faults, sn_error *err) {
+  writing *w = NULL;
+  sn_string temporary = {0};
+  bool begun = false;
+  sn_status status = SN_OK;
+  SN_TRY(sn_alloc(&w, 1, sizeof *w, "prepared store", err));
+  *w = (writing){.manifest = manifest, .ecg = ecg, .options = options, .file = -1, .values = -1};
+  sn_conditioned_options c = {.manifest = manifest, .ecg = *ecg, .verify = options->verify, .tolerant = options->tolerant,
+                              .assume_unit = options->assume_unit};
+  SN_TRY_GOTO(sn_string_printf(&temporary, err, "%s.tmp-%ld", path, (long)getpid()), done);
+  w->path = temporary.data;
+  SN_TRY_GOTO(sn_conditioned_create(&c, &w->conditioned, err), done);
+  SN_TRY_GOTO(plan(w, err), done);
+  SN_TRY_GOTO(check_space(path, 4 * w->n_values + (INT64_C(1) << 20), err), done);
+  begun = true;
+  SN_TRY_GOTO(write_file(w, err), done);
+  SN_TRY_GOTO(sn_fsync_path(w->path, err), done);
+  SN_TRY_GOTO(sn_rename(w->path, path, err), done);
+  begun = false;
+  if (n_faults != NULL) *n_faults = w->n_faults;
+done:
+  if (begun) unlink(temporary.data);
+  sn_conditioned_destroy(w->conditioned);
+  sn_free(w->entries);
+  sn_free(w->first_entry);
+  sn_free(w->faults);
+  sn_free(w);
+  sn_string_free(&temporary);
+  return status;
+}
