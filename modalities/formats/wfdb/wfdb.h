@@ -43,7 +43,7 @@ void sn_wfdb_parse_person(const char *comment, double *age_years, char sex[8]);
  * whole annotations before the damage and a warning. Bytes after the end mark: warning "annotation_surplus". */
 typedef struct sn_wfdb_annotation_style {
   double time_resolution; /* ticks per second that the file states; 0: it states none */
-  bool text_counts_zero;  /* a text's length includes a closing zero byte, as MIT-BIH has it */
+  bool text_counts_zero;  /* a text's length includes a closing zero byte; where a file has both, what most texts have */
 } sn_wfdb_annotation_style;
 
 /* style [out] may be NULL: what encode needs to make the same bytes again. */

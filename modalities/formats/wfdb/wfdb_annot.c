@@ -37,6 +37,7 @@ typedef struct decoder {
   double rate;
   bool defined;              /* the file gives codes marks of its own */
   sn_wfdb_annotation_style style;
+  int64_t texts_with_zero;   /* less those without */
   char marks[N_CODES][16];
 } decoder;
 
@@ -77,7 +78,7 @@ static sn_status modify(decoder *d, int kind, int value, sn_error *err) {
   }
   const char *text = (const char *)d->bytes + start;
   while (length > 0 && text[length - 1] == '\0') length--;
-  if (length < value) d->style.text_counts_zero = true;
+  if (length < 3 || memcmp(text, "## ", 3) != 0) d->texts_with_zero += length < value ? 1 : -1;
   sn_free(a->text);
   a->text = NULL;
   SN_TRY(sn_text_to_utf8(text, length, &a->text, NULL, err));
@@ -226,6 +227,7 @@ sn_status sn_wfdb_annotations_decode(const void *bytes, int64_t n, const char *n
   sort_by_time(d->list);
   d->list->rate = d->rate;
   for (int64_t i = 0; i < d->list->n; i++) d->list->items[i].onset_s = (double)d->list->items[i].sample / d->rate;
+  d->style.text_counts_zero = d->texts_with_zero > 0;
   if (style != NULL) *style = d->style;
   *out = d->list;
   sn_free(d);
