@@ -60,7 +60,12 @@ const sn_op sn_op_layernorm = {
 
 sn_status sn_layernorm(sn_tape *tape, sn_value **y, sn_value *x, sn_value *gamma, sn_value *beta, double eps,
                        sn_error *err) {
-  sn_layernorm_attr attr = {.eps = eps, .out_dtype = sn_tape_product(tape)};
+  return sn_layernorm_as(tape, y, x, gamma, beta, eps, sn_tape_product(tape), err);
+}
+
+sn_status sn_layernorm_as(sn_tape *tape, sn_value **y, sn_value *x, sn_value *gamma, sn_value *beta, double eps,
+                          sn_dtype out_dtype, sn_error *err) {
+  sn_layernorm_attr attr = {.eps = eps, .out_dtype = out_dtype};
   sn_value *in[3] = {x, gamma, beta};
   return sn_tape_record(tape, &sn_op_layernorm, &attr, 3, in, 1, y, err);
 }

@@ -29,5 +29,8 @@ extern const sn_op_impl sn_layernorm_cpu, sn_layernorm_ref;
 
 SN_MUST_CHECK sn_status sn_layernorm(sn_tape *tape, sn_value **y, sn_value *x, sn_value *gamma, sn_value *beta, double eps,
                                      sn_error *err);
+/* With another output type: features that leave the network are fp32. */
+SN_MUST_CHECK sn_status sn_layernorm_as(sn_tape *tape, sn_value **y, sn_value *x, sn_value *gamma, sn_value *beta,
+                                        double eps, sn_dtype out_dtype, sn_error *err);
 
 #endif

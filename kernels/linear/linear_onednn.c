@@ -55,8 +55,8 @@ static sn_onednn_product_key new_key(int64_t m, int64_t n, int64_t k) {
 }
 
 /* W in the product's layout: from the parameter's copies, refreshed when the parameter changed, or packed into room. */
-static sn_status weight_of(sn_device *device, const sn_op_call *call, sn_onednn_product *product, void *room,
-                           const void **packed, sn_error *err) {
+static sn_status weight_of(sn_device *device, const sn_op_call *call, sn_onednn_product *product, bool transposed,
+                           void *room, const void **packed, sn_error *err) {
   const sn_tensor *w = &call->in[1];
   int64_t bytes = sn_onednn_packed_bytes(product);
   if (w->param == NULL) {
@@ -65,7 +65,8 @@ static sn_status weight_of(sn_device *device, const sn_op_call *call, sn_onednn_
     return sn_onednn_pack(device, product, room, w->data, err);
   }
   sn_packed *entry;
-  SN_TRY(sn_packed_get(w->param, sn_onednn_packed_layout(product), 0, bytes, &entry, err));
+  /* A square W and its transpose have one layout but not one content. */
+  SN_TRY(sn_packed_get(w->param, sn_onednn_packed_layout(product), transposed, bytes, &entry, err));
   *packed = entry->data;
   if (entry->version == w->param->version) return SN_OK;
   SN_TRY(sn_onednn_pack(device, product, entry->data, w->data, err));
@@ -84,7 +85,7 @@ static sn_status forward(sn_device *device, const sn_op_call *call, sn_error *er
   sn_onednn_product *product;
   const void *packed;
   SN_TRY(sn_onednn_product_get(device, &key, &product, err));
-  SN_TRY(weight_of(device, call, product, call->scratch, &packed, err));
+  SN_TRY(weight_of(device, call, product, true, call->scratch, &packed, err));
   return sn_onednn_run(device, product, call->out[0].data, call->in[0].data, packed, call->in[2].data, err);
 }
 
@@ -119,7 +120,7 @@ static sn_status backward(sn_device *device, const sn_op_call *call, sn_error *e
     key.acc = call->acc[0];
     const void *packed;
     SN_TRY(sn_onednn_product_get(device, &key, &product, err));
-    SN_TRY(weight_of(device, call, product, room, &packed, err));
+    SN_TRY(weight_of(device, call, product, false, room, &packed, err));
     SN_TRY(sn_onednn_run(device, product, call->din[0].data, dy, packed, NULL, err));
   }
   if (call->din[1].data != NULL) {

@@ -40,9 +40,13 @@ SN_INLINE void differences(const sn_op_call *call, int64_t at, int64_t m, float 
   }
 }
 
+SN_INLINE float row_weight(const sn_op_call *call, int64_t t) {
+  return call->in[3].data ? ((const float *)call->in[3].data)[t] : 1.0f;
+}
+
 /* How many values of the row count: 0 when it has no target. */
 SN_INLINE int64_t valid_in_row(const sn_op_call *call, int64_t t, int64_t columns) {
-  if (call->in[3].data && !((const uint8_t *)call->in[3].data)[t]) return 0;
+  if (row_weight(call, t) == 0.0f) return 0;
   if (!call->in[2].data) return columns;
   const uint8_t *valid = (const uint8_t *)call->in[2].data + t * columns;
   int64_t n = 0;
@@ -80,8 +84,9 @@ SN_INLINE void forward_body(void *ctx, int64_t block) {
     double row = a->kind == SN_PATCH_L2   ? row_loss(k->call, t, k->columns, SN_PATCH_L2)
                  : a->kind == SN_PATCH_L1 ? row_loss(k->call, t, k->columns, SN_PATCH_L1)
                                           : row_loss(k->call, t, k->columns, SN_PATCH_SMOOTH_L1);
-    sum += row / (double)n;
-    count += 1;
+    const double weight = row_weight(k->call, t);
+    sum += weight * row / (double)n;
+    count += weight;
   }
   k->partial[2 * block] = sum;
   k->partial[2 * block + 1] = count;
@@ -92,7 +97,7 @@ SN_INLINE void row_slope(const loss_context *k, int64_t t, int64_t n, sn_patch_l
   const sn_op_call *call = k->call;
   const sn_masked_patch_loss_attr *a = call->attr;
   float inverse = kind == SN_PATCH_SMOOTH_L1 ? (float)(1.0 / a->beta) : 0.0f;
-  float factor = n > 0 ? (float)(k->dsum / (double)n) : 0.0f;
+  float factor = n > 0 ? (float)(k->dsum * row_weight(call, t) / (double)n) : 0.0f;
   for (int64_t c = 0; c < k->columns; c += SN_CHUNK) {
     float d[SN_CHUNK], out[SN_CHUNK];
     int64_t m = sn_min_i64(SN_CHUNK, k->columns - c), at = t * k->columns + c;
@@ -119,6 +124,14 @@ SN_INLINE void backward_body(void *ctx, int64_t block) {
   }
 }
 SN_SIMD_VARIANTS(backward_body)
+
+static bool supports(const sn_device *device, const sn_op_call *call, const char **why) {
+  if (call->in[3].data && call->in[3].dtype != SN_F32) {
+    *why = "row weights are not f32";
+    return false;
+  }
+  return sn_supports_f32_bf16(device, call, why);
+}
 
 static loss_context make_context(const sn_op_call *call) {
   loss_context k = {.call = call, .rows = sn_tensor_rows(&call->in[0]), .columns = sn_tensor_columns(&call->in[0])};
@@ -155,7 +168,7 @@ static int64_t scratch(const sn_device *device, const sn_op_call *call, bool bac
 
 const sn_op_impl sn_masked_patch_loss_cpu = {.name = "cpu",
                                              .device = SN_DEVICE_CPU,
-                                             .supports = sn_supports_f32_bf16,
+                                             .supports = supports,
                                              .forward = forward,
                                              .backward = backward,
                                              .scratch = scratch};

@@ -17,26 +17,28 @@ static double slope(const sn_masked_patch_loss_attr *a, double d) {
   return (d > 0) - (d < 0);
 }
 
+static double weight(const sn_op_call *call, int64_t t) { return call->in[3].data ? sn_tensor_get(&call->in[3], t) : 1; }
+
 static int64_t valid_in_row(const sn_op_call *call, int64_t t) {
   int64_t columns = sn_tensor_columns(&call->in[0]), n = 0;
-  if (!counts(&call->in[3], t)) return 0;
+  if (weight(call, t) == 0) return 0;
   for (int64_t c = 0; c < columns; c++) n += counts(&call->in[2], t * columns + c);
   return n;
 }
 
 static sn_status forward(sn_device *device, const sn_op_call *call, sn_error *err) {
-  int64_t rows = sn_tensor_rows(&call->in[0]), columns = sn_tensor_columns(&call->in[0]), count = 0;
-  double sum = 0;
+  int64_t rows = sn_tensor_rows(&call->in[0]), columns = sn_tensor_columns(&call->in[0]);
+  double sum = 0, count = 0;
   for (int64_t t = 0; t < rows; t++) {
     int64_t n = valid_in_row(call, t);
     double row = 0;
     for (int64_t i = t * columns; n > 0 && i < (t + 1) * columns; i++)
       if (counts(&call->in[2], i)) row += loss(call->attr, sn_tensor_get(&call->in[0], i) - sn_tensor_get(&call->in[1], i));
-    if (n > 0) sum += row / (double)n;
-    count += n > 0;
+    if (n > 0) sum += weight(call, t) * row / (double)n;
+    if (n > 0) count += weight(call, t);
   }
   sn_put(&call->out[0], 0, sum, false);
-  sn_put(&call->out[1], 0, (double)count, false);
+  sn_put(&call->out[1], 0, count, false);
   return SN_OK;
 }
 
@@ -50,7 +52,7 @@ static sn_status backward(sn_device *device, const sn_op_call *call, sn_error *e
       double d = 0;
       if (n > 0 && counts(&call->in[2], i))
         d = slope(call->attr, sn_tensor_get(&call->in[0], i) - sn_tensor_get(&call->in[1], i)) / (double)n;
-      sn_put(&call->din[0], i, dsum * d, call->acc[0]);
+      sn_put(&call->din[0], i, dsum * weight(call, t) * d, call->acc[0]);
     }
   }
   return SN_OK;

@@ -106,7 +106,12 @@ const sn_op sn_op_rmsnorm = {
 };
 
 sn_status sn_rmsnorm(sn_tape *tape, sn_value **y, sn_value *x, sn_value *gamma, double eps, sn_error *err) {
-  sn_rmsnorm_attr attr = {.eps = eps, .out_dtype = sn_tape_product(tape)};
+  return sn_rmsnorm_as(tape, y, x, gamma, eps, sn_tape_product(tape), err);
+}
+
+sn_status sn_rmsnorm_as(sn_tape *tape, sn_value **y, sn_value *x, sn_value *gamma, double eps, sn_dtype out_dtype,
+                        sn_error *err) {
+  sn_rmsnorm_attr attr = {.eps = eps, .out_dtype = out_dtype};
   sn_value *in[2] = {x, gamma};
   return sn_tape_record(tape, &sn_op_rmsnorm, &attr, 2, in, 1, y, err);
 }

@@ -23,5 +23,8 @@ extern const sn_op sn_op_rmsnorm;
 extern const sn_op_impl sn_rmsnorm_cpu, sn_rmsnorm_ref;
 
 SN_MUST_CHECK sn_status sn_rmsnorm(sn_tape *tape, sn_value **y, sn_value *x, sn_value *gamma, double eps, sn_error *err);
+/* With another output type. */
+SN_MUST_CHECK sn_status sn_rmsnorm_as(sn_tape *tape, sn_value **y, sn_value *x, sn_value *gamma, double eps,
+                                      sn_dtype out_dtype, sn_error *err);
 
 #endif
