@@ -1,0 +1,24 @@
+/* Pooling of frozen features: per sample, in float64 and in row order, so that an input gives the same bits alone or in
+ * company. (Training pools on the tape: kernels/segment_mean and its neighbours.) */
+#ifndef SN_ENCODERS_POOLING_H
+#define SN_ENCODERS_POOLING_H
+
+#include "encoders/encoder.h"
+
+typedef enum sn_pool_kind {
+  SN_POOL_MEAN, SN_POOL_MEAN_MAX_STD, SN_POOL_PER_CHANNEL, SN_POOL_CLS, SN_POOL_FLATTEN
+} sn_pool_kind;
+
+SN_MUST_CHECK sn_status sn_pool_parse(const char *name, sn_pool_kind *kind, sn_error *err);
+const char *sn_pool_name(sn_pool_kind kind);
+
+/* Width of the pooled vector: C, 3C, n_channel_ids * C, C, tokens * C (flatten: tokens_per_sample must be the same). */
+int64_t sn_pool_width(sn_pool_kind kind, const sn_encoder *encoder, int64_t tokens_per_sample);
+
+/* features (n_rows, C) fp32 of one pack -> pooled (n_samples, width) [out].  mean_max_std: mean, max, std (divisor n) over
+ * the sample's patch tokens (without the class token).  per_channel: the mean over each channel's tokens, zeros for an
+ * absent channel. SN_E_ARGUMENT for cls without a class token, or flatten with unequal token counts. */
+SN_MUST_CHECK sn_status sn_pool_features(sn_pool_kind kind, const sn_encoder *encoder, const sn_encoder_input *input,
+                                         const float *features, int64_t tokens_per_sample, float *pooled, sn_error *err);
+
+#endif
