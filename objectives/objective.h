@@ -1,0 +1,74 @@
+/* An objective: masks, targets, loss, its own heads, and what happens after the optimiser step.
+ *
+ * It sees packed tokens and their coordinates, never a modality.  A pack goes through it in two places:
+ *   collate   on a loader thread: masks (from each sample's own random stream), targets, index lists -> work
+ *   loss      on the training thread: records the forward pass on the tape, gives (sum, count) per group
+ * Counts are known before the forward pass, so that the trainer divides by the count of the whole global batch (sums
+ * before means): the gradient of a step is that of sum_g weight_g * (sum over all packs and ranks) / (count over all). */
+#ifndef SN_OBJECTIVES_OBJECTIVE_H
+#define SN_OBJECTIVES_OBJECTIVE_H
+
+#include "core/config.h"
+#include "core/token_batch.h"
+#include "encoders/encoder.h"
+#include "kernels/tape.h"
+
+enum { SN_MAX_GROUPS = 4, SN_MAX_COUNTERS = 8 };
+
+typedef struct sn_objective_setup {
+  const sn_config *config;
+  sn_params *params;        /* heads are added here */
+  sn_encoder *encoder;
+  uint64_t seed;            /* of masks */
+  int64_t pack_slots;       /* token slots of every pack */
+  int64_t pack_samples;     /* most samples of a pack */
+  int64_t max_tokens;       /* most tokens of one sample */
+  sn_dtype residual;
+} sn_objective_setup;
+
+typedef struct sn_objective sn_objective;
+
+typedef struct sn_objective_vtable {
+  const char *name;
+  /* Loader threads; self is only read. */
+  sn_status (*collate)(const sn_objective *self, const sn_token_batch *batch, const uint64_t *epochs, void **work,
+                       sn_error *err);
+  void (*free_work)(void *work);
+  /* Terms of each group in this pack (what its sum will be divided by), and the named counters, both [acc]. */
+  void (*counts)(const sn_objective *self, const void *work, double *group_counts, int64_t *counters);
+  /* Forward; sums[g] is the scalar F64 sum of group g over this pack, NULL when the pack has no term of it. */
+  sn_status (*loss)(sn_objective *self, sn_tape *tape, const void *work, uint64_t step, sn_value **sums, sn_error *err);
+  /* After the optimiser's step (EMA teachers); NULL: nothing. */
+  sn_status (*after_step)(sn_objective *self, uint64_t step, sn_error *err);
+  void (*destroy)(sn_objective *self);
+} sn_objective_vtable;
+
+struct sn_objective {
+  const sn_objective_vtable *vtable;
+  int n_groups;
+  const char *groups[SN_MAX_GROUPS];       /* names: metrics key is loss_NAME when there are several */
+  double group_weights[SN_MAX_GROUPS];
+  int n_counters;
+  const char *counters[SN_MAX_COUNTERS];   /* named integer metrics: "masked_tokens", "flat_patches", ... */
+  void *self;
+};
+
+/* One line per objective in objectives.def. */
+typedef struct sn_objective_kind {
+  const char *name;
+  const char *summary;
+  const sn_config_entry *config;           /* its settings; kinds may share one table */
+  sn_status (*create)(const sn_objective_setup *setup, sn_objective **out, sn_error *err);
+} sn_objective_kind;
+
+extern const sn_objective_kind *const sn_objective_kinds[];
+extern const int64_t sn_n_objective_kinds;
+
+/* By objective.name of the configuration; unknown: SN_E_ARGUMENT with the nearest. */
+SN_MUST_CHECK sn_status sn_objective_create(const sn_objective_setup *setup, sn_objective **out, sn_error *err);
+void sn_objective_destroy(sn_objective *objective);
+
+/* objective.name, for the configuration table. */
+extern const sn_config_entry sn_objective_config[];
+
+#endif
