@@ -2,17 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/commands.h"
+#include "cli/terminal.h"
 #include "core/text.h"
-
-#ifdef SONDE_MINIMAL
-#define SN_COMMAND_FULL(name, summary)
-#else
-#define SN_COMMAND_FULL(name, summary) SN_COMMAND(name, summary)
-#endif
-
-#define SN_COMMAND(name, summary) int sn_command_##name(int argc, char **argv);
-#include "cli/commands.def"
-#undef SN_COMMAND
 
 typedef struct command {
   const char *name;
@@ -48,7 +40,10 @@ int main(int argc, char **argv) {
   const char *names[sizeof COMMANDS / sizeof COMMANDS[0]] = {NULL};
   int64_t n = 0;
   for (const command *c = COMMANDS; c->name != NULL; c++) {
-    if (strcmp(argv[1], c->name) == 0) return c->run(argc - 1, argv + 1);
+    if (strcmp(argv[1], c->name) == 0) {
+      sn_terminal_set_wait_policy(argv);
+      return c->run(argc - 1, argv + 1);
+    }
     names[n++] = c->name;
   }
   const char *near = sn_nearest_name(argv[1], names, n);

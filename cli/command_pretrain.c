@@ -1,0 +1,196 @@
+/* sonde pretrain: from a directory of recordings to an encoder. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/args.h"
+#include "cli/commands.h"
+#include "cli/terminal.h"
+#include "core/alloc.h"
+#include "core/fs.h"
+#include "engine/presets.h"
+#include "engine/run.h"
+#include "engine/train.h"
+#include "objectives/objective.h"
+
+static const sn_option OPTIONS[] = {
+    {"preset", "NAME", false, "start from named settings (listed below)"},
+    {"data", "DIR", false, "directory of recordings, or 'synthetic' (data.dir)"},
+    {"fold", "i/k", false, "leave out the people of fold i of k, counted from 0 (data.fold)"},
+    {"subject", "COLUMN", false, "column of the labels that names the person, or 'recording' (data.subject)"},
+    {"labels", "FILE", false, "CSV or TSV with a line per recording (data.labels)"},
+    {"key", "COLUMN", false, "its column that names the recording (data.key)"},
+    {"split", "COLUMN", false, "its column that names a fixed part (data.split)"},
+    {"out", "DIR", false, "run folder (default runs/PRESET)"},
+    {"resume", "RUN", false, "go on with a run that was interrupted"},
+    {"set", "KEY=VALUE", true, "any setting; may be given several times"},
+    {"json", NULL, false, "result as one JSON object on standard output"},
+    {"settings", NULL, false, "list every setting with its default and range, and stop"},
+    {NULL, NULL, false, NULL}};
+
+static void print_help(void) {
+  sn_args_print_help(OPTIONS, "pretrain", "[CONFIG.yaml]", "Pretrain an encoder on a directory of recordings.");
+  printf("\npresets:\n");
+  for (const sn_preset *p = sn_presets; p->name != NULL; p++) printf("  %-16s %s\n", p->name, p->summary);
+  printf("\nobjectives (objective.name):\n");
+  for (int64_t i = 0; i < sn_n_objective_kinds; i++)
+    printf("  %-16s %s\n", sn_objective_kinds[i]->name, sn_objective_kinds[i]->summary);
+  printf("\nLater settings win: preset, CONFIG.yaml, options, --set.  `sonde pretrain --settings` lists all of them.\n");
+}
+
+/* Options that are short names of settings. */
+static sn_status apply_options(sn_config *config, const sn_args *args, sn_error *err) {
+  static const char *const PAIRS[][2] = {{"data", "data.dir"}, {"fold", "data.fold"}, {"subject", "data.subject"},
+                                         {"labels", "data.labels"}, {"key", "data.key"}, {"split", "data.split"}};
+  for (size_t i = 0; i < sizeof PAIRS / sizeof PAIRS[0]; i++)
+    if (sn_args_has(args, PAIRS[i][0]))
+      SN_TRY(sn_config_set(config, PAIRS[i][1], sn_args_get(args, PAIRS[i][0]), PAIRS[i][0], -1, err));
+  for (int64_t i = 0; i < sn_args_count(args, "set"); i++)
+    SN_TRY(sn_config_set_pair(config, sn_args_nth(args, "set", i), "--set", err));
+  return SN_OK;
+}
+
+static sn_status make_config(const sn_args *args, sn_config **out, sn_error *err) {
+  sn_config *config = NULL;
+  sn_status status;
+  if (sn_args_has(args, "resume")) {
+    if (sn_args_has(args, "preset") || sn_args_positionals(args) > 0)
+      return sn_fail(err, SN_E_ARGUMENT, "--resume takes its settings from the run: leave out the preset and CONFIG");
+    SN_TRY_GOTO(sn_run_load_config(sn_args_get(args, "resume"), &config, err), fail);
+  } else {
+    SN_TRY_GOTO(sn_run_config_create(&config, err), fail);
+    if (sn_args_has(args, "preset")) SN_TRY_GOTO(sn_preset_apply(config, sn_args_get(args, "preset"), NULL, err), fail);
+    if (sn_args_positionals(args) > 0) SN_TRY_GOTO(sn_config_load(config, sn_args_positional(args, 0), err), fail);
+  }
+  SN_TRY_GOTO(apply_options(config, args, err), fail);
+  SN_TRY_GOTO(sn_config_check_complete(config, err), fail);
+  *out = config;
+  return SN_OK;
+fail:
+  sn_config_destroy(config);
+  return status;
+}
+
+static void show_progress(void *user, const sn_progress *p) {
+  const bool last = p->step == p->steps;
+  if (!last && p->step % 10 != 0 && p->step != 1) return;
+  fprintf(stderr, "\rstep %lld/%lld  loss %.5f  lr %.2e  %.0f tok/s  epoch %.2f  %.0f s left   %s", (long long)p->step,
+          (long long)p->steps, p->loss, p->lr, p->tokens_per_s, p->epoch, p->seconds_left, last ? "\n" : "");
+  fflush(stderr);
+}
+
+/* Without a terminal: a line now and then, so that a log file tells how far it is. */
+static void log_progress(void *user, const sn_progress *p) {
+  int64_t every = p->steps / 20 > 0 ? p->steps / 20 : 1;
+  if (p->step % every != 0 && p->step != p->steps && p->step != 1) return;
+  fprintf(stderr, "step %lld/%lld loss %.5f lr %.2e %.0f tok/s\n", (long long)p->step, (long long)p->steps, p->loss,
+          p->lr, p->tokens_per_s);
+}
+
+static sn_status print_json(const char *run, const sn_train_result *r, sn_error *err) {
+  sn_string text = {0};
+  sn_json_writer w;
+  sn_json_writer_init(&w, &text, 0);
+  sn_json_begin_object(&w);
+  sn_json_write_key(&w, "run");
+  sn_json_write_string(&w, run);
+  sn_json_write_key(&w, "step");
+  sn_json_write_i64(&w, r->state.step);
+  sn_json_write_key(&w, "start_step");
+  sn_json_write_i64(&w, r->start_step);
+  sn_json_write_key(&w, "loss");
+  sn_json_write_f64(&w, r->loss);
+  sn_json_write_key(&w, "parameters");
+  sn_json_write_i64(&w, r->parameters);
+  sn_json_write_key(&w, "dtype");
+  sn_json_write_string(&w, r->dtype);
+  sn_json_write_key(&w, "tokens");
+  sn_json_write_i64(&w, r->state.tokens);
+  sn_json_write_key(&w, "stopped");
+  sn_json_write_bool(&w, r->stopped);
+  sn_json_write_key(&w, "primitives_after_step_10");
+  sn_json_write_i64(&w, r->primitives_after_10);
+  sn_json_end_object(&w);
+  sn_status status = sn_json_writer_finish(&w, err);
+  if (status == SN_OK) printf("%s\n", text.data);
+  sn_string_free(&text);
+  return status;
+}
+
+/* The run folder: given, or runs/PRESET. A folder that already holds a run is never overwritten. */
+static sn_status choose_run(const sn_args *args, char **run, sn_error *err) {
+  const char *given = sn_args_get(args, "resume");
+  char *config = NULL;
+  if (given == NULL) given = sn_args_get(args, "out");
+  if (given != NULL) {
+    SN_TRY(sn_strdup(run, given, "run folder", err));
+  } else {
+    SN_TRY(sn_path_join("runs", sn_args_has(args, "preset") ? sn_args_get(args, "preset") : "pretrain", run, err));
+  }
+  if (sn_args_has(args, "resume")) return SN_OK;
+  SN_TRY(sn_path_join(*run, "config.yaml", &config, err));
+  const bool there = sn_path_exists(config);
+  sn_free(config);
+  if (there)
+    return sn_fail(err, SN_E_ARGUMENT, "%s already holds a run: choose another --out, or go on with it by --resume %s",
+                   *run, *run);
+  return SN_OK;
+}
+
+static int finish(const sn_args *args, const char *run, const sn_train_result *result, sn_error *err) {
+  fprintf(stderr, "%s: %lld steps, loss %.5f, %lld parameters, %s%s\n", run, (long long)result->state.step, result->loss,
+          (long long)result->parameters, result->dtype, result->state.inexact ? ", resumed inexactly" : "");
+  if (result->state.nonfinite_steps > 0 || result->state.empty_steps > 0)
+    fprintf(stderr, "  %lld steps were not finite and skipped, %lld had no target\n",
+            (long long)result->state.nonfinite_steps, (long long)result->state.empty_steps);
+  if (sn_args_has(args, "json") && print_json(run, result, err) != SN_OK) return sn_terminal_fail("pretrain", err);
+  if (!result->stopped) return 0;
+  fprintf(stderr, "stopped by a signal, saved; go on with: sonde pretrain --resume %s\n", run);
+  return 128 + (int)*sn_terminal_catch_signals();
+}
+
+int sn_command_pretrain(int argc, char **argv) {
+  sn_args *args = NULL;
+  sn_config *config = NULL;
+  sn_run_data *data = NULL;
+  char *run = NULL;
+  sn_error err;
+  sn_train_result result;
+  sn_status status;
+  int code = 0;
+  SN_TRY_GOTO(sn_args_parse(OPTIONS, "[CONFIG.yaml]", 0, 1, argc, argv, &args, &err), fail);
+  if (sn_args_wants_help(args)) {
+    print_help();
+    goto done;
+  }
+  if (sn_args_has(args, "settings")) {
+    sn_string text = {0};
+    SN_TRY_GOTO(sn_run_config_create(&config, &err), fail);
+    status = sn_config_help(config, "", &text, &err);
+    if (status == SN_OK) printf("%s", text.data);
+    sn_string_free(&text);
+    if (status != SN_OK) goto fail;
+    goto done;
+  }
+  const bool resume = sn_args_has(args, "resume");
+  SN_TRY_GOTO(make_config(args, &config, &err), fail);
+  SN_TRY_GOTO(choose_run(args, &run, &err), fail);
+  sn_log log = sn_terminal_log();
+  SN_TRY_GOTO(sn_make_directories(run, &err), fail);
+  SN_TRY_GOTO(sn_run_data_open(config, run, resume, &log, &data, &err), fail);
+  if (!resume) SN_TRY_GOTO(sn_run_save_config(run, config, &err), fail);
+  sn_train_options options = {.config = config, .source = sn_run_data_source(data), .run = run, .resume = resume,
+                              .stop = sn_terminal_catch_signals(), .log = log,
+                              .progress = sn_terminal_is_interactive() ? show_progress : log_progress};
+  SN_TRY_GOTO(sn_train(&options, &result, &err), fail);
+  code = finish(args, run, &result, &err);
+  goto done;
+fail:
+  code = sn_terminal_fail("pretrain", &err);
+done:
+  sn_run_data_destroy(data);
+  sn_config_destroy(config);
+  sn_args_destroy(args);
+  sn_free(run);
+  return code;
+}

@@ -1,0 +1,141 @@
+#include "engine/features.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/arena.h"
+#include "core/pool.h"
+
+typedef struct extraction {
+  sn_device *device;
+  const sn_model *model;
+  sn_source *source;
+  const int64_t *windows;
+  const sn_feature_options *options;
+  int64_t slots, per_pack, tokens_per_sample, width;
+  sn_arena *arena;
+  sn_tape *tape;
+  sn_pool *pool;
+  sn_sample **samples; /* (per_pack) of the current pack */
+  sn_status *statuses;
+  sn_error *errors;
+  int64_t first;       /* window number of the current pack's first */
+} extraction;
+
+static void read_one(void *user, int64_t index, int64_t worker) {
+  extraction *x = user;
+  const int64_t window = x->windows[x->first + index];
+  x->statuses[index] = x->source->vtable->read(x->source, window, 0, 0, &x->samples[index], &x->errors[index]);
+}
+
+/* Turns the statuses of a pack into `present`; errors that are no recording's end the extraction. */
+static sn_status judge(extraction *x, int64_t n, uint8_t *present, sn_feature_report *report, sn_error *err) {
+  for (int64_t i = 0; i < n; i++) {
+    const sn_status s = x->statuses[i];
+    present[i] = s == SN_OK;
+    if (s == SN_OK) continue;
+    if (s == SN_END) {
+      report->rejected++;
+    } else if (s == SN_E_MEMORY || s == SN_E_DEVICE || s == SN_E_STATE) {
+      if (err != NULL) *err = x->errors[i];
+      return s;
+    } else {
+      if (report->unreadable++ == 0) report->first_error = x->errors[i];
+      sn_log_write(&x->options->log, SN_LOG_WARNING, "left out: %s", x->errors[i].message);
+    }
+  }
+  return SN_OK;
+}
+
+static sn_status encode(extraction *x, const sn_encoder_input *input, float *pooled, sn_error *err) {
+  sn_value *y;
+  if (sn_arena_capacity(x->arena) == 0) {
+    sn_arena *measure = NULL;
+    sn_tape *dry = NULL;
+    sn_tape_options options = {.residual = SN_F32, .product = x->options->product, .training = false};
+    sn_status status;
+    SN_TRY_GOTO(sn_arena_create(true, &measure, err), measured);
+    SN_TRY_GOTO(sn_tape_create(x->device, measure, &options, &dry, err), measured);
+    SN_TRY_GOTO(sn_encoder_forward(dry, &y, x->model->encoder, input, 0, SN_F32, err), measured);
+    SN_TRY_GOTO(sn_arena_reserve(x->arena, sn_arena_high_water(measure), err), measured);
+  measured:
+    sn_tape_destroy(dry);
+    sn_arena_destroy(measure);
+    if (status != SN_OK) return status;
+  }
+  sn_tape_reset(x->tape);
+  SN_TRY(sn_encoder_forward(x->tape, &y, x->model->encoder, input, 0, SN_F32, err));
+  return sn_pool_features(x->options->pool, x->model->encoder, input, y->tensor.data, x->tokens_per_sample, pooled,
+                          err);
+}
+
+static sn_status run_pack(extraction *x, int64_t n, float *features, uint8_t *present, sn_feature_report *report,
+                          sn_error *err) {
+  sn_token_batch *batch = NULL;
+  sn_encoder_input *input = NULL;
+  float *pooled = NULL;
+  sn_status status;
+  SN_TRY_GOTO(sn_pool_for(x->pool, n, read_one, x, err), done);
+  SN_TRY_GOTO(judge(x, n, present, report, err), done);
+  memset(features, 0, (size_t)(n * x->width) * sizeof *features);
+  SN_TRY_GOTO(sn_token_batch_pack((const sn_sample *const *)x->samples, n, &batch, err), done);
+  if (batch->n_samples == 0) goto done;
+  SN_TRY_GOTO(sn_encoder_input_create_all(x->model->encoder, batch, x->slots, x->per_pack, SN_F32, &input, err), done);
+  SN_TRY_GOTO(sn_alloc(&pooled, batch->n_samples * x->width, sizeof *pooled, "pooled features", err), done);
+  SN_TRY_GOTO(encode(x, input, pooled, err), done);
+  for (int64_t i = 0, s = 0; i < n; i++)
+    if (present[i]) memcpy(features + i * x->width, pooled + x->width * s++, (size_t)x->width * sizeof *features);
+done:
+  for (int64_t i = 0; i < n; i++) {
+    sn_sample_destroy(x->samples[i]);
+    x->samples[i] = NULL;
+  }
+  sn_free(pooled);
+  sn_encoder_input_destroy(input);
+  sn_token_batch_destroy(batch);
+  return status;
+}
+
+static sn_status set_up(extraction *x, sn_error *err) {
+  sn_tape_options options = {.residual = SN_F32, .product = x->options->product, .training = false};
+  SN_TRY(sn_arena_create(false, &x->arena, err));
+  SN_TRY(sn_tape_create(x->device, x->arena, &options, &x->tape, err));
+  SN_TRY(sn_pool_create(x->options->n_threads, &x->pool, err));
+  SN_TRY(sn_alloc(&x->samples, x->per_pack, sizeof *x->samples, "samples", err));
+  SN_TRY(sn_alloc(&x->statuses, x->per_pack, sizeof *x->statuses, "samples", err));
+  return sn_alloc(&x->errors, x->per_pack, sizeof *x->errors, "samples", err);
+}
+
+sn_status sn_features_extract(sn_device *device, const sn_model *model, sn_source *source, const int64_t *windows,
+                              int64_t n, const sn_feature_options *options, float *features, uint8_t *present,
+                              sn_feature_report *report, sn_error *err) {
+  const int64_t need = sn_round_up(source->max_tokens, SN_TOKEN_BUCKET);
+  extraction x = {.device = device, .model = model, .source = source, .windows = windows, .options = options,
+                  .slots = need > SN_FEATURE_SLOTS ? need : SN_FEATURE_SLOTS, .tokens_per_sample = source->max_tokens};
+  sn_status status;
+  memset(report, 0, sizeof *report);
+  if (source->patch_size != sn_encoder_data_of(model->encoder)->patch_size)
+    return sn_fail(err, SN_E_ARGUMENT, "the data have patches of %lld values, the model was trained on %lld",
+                   (long long)source->patch_size, (long long)sn_encoder_data_of(model->encoder)->patch_size);
+  x.per_pack = x.slots / source->max_tokens;
+  x.width = sn_pool_width(options->pool, model->encoder, x.tokens_per_sample);
+  SN_TRY_GOTO(set_up(&x, err), done);
+  int64_t n_present = 0;
+  for (x.first = 0; x.first < n; x.first += x.per_pack) {
+    const int64_t some = n - x.first < x.per_pack ? n - x.first : x.per_pack;
+    SN_TRY_GOTO(run_pack(&x, some, features + x.first * x.width, present + x.first, report, err), done);
+    for (int64_t i = 0; i < some; i++) n_present += present[x.first + i];
+  }
+  if (n_present == 0)
+    status = sn_fail(err, SN_E_ARGUMENT, "none of %lld windows could be used: %lld rejected, %lld unreadable%s%s",
+                     (long long)n, (long long)report->rejected, (long long)report->unreadable,
+                     report->unreadable ? "; first: " : "", report->unreadable ? report->first_error.message : "");
+done:
+  sn_pool_destroy(x.pool);
+  sn_tape_destroy(x.tape);
+  sn_arena_destroy(x.arena);
+  sn_free(x.samples);
+  sn_free(x.statuses);
+  sn_free(x.errors);
+  return status;
+}

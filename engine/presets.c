@@ -1,0 +1,41 @@
+#include "engine/presets.h"
+
+#include <string.h>
+
+const sn_preset sn_presets[] = {
+    {"ecg-tiny", "0.8 M parameters: minutes on a laptop", "ecg",
+     "model.width=128\nmodel.depth=4\nmodel.heads=4\n"
+     "mae.decoder_width=96\nmae.decoder_depth=1\nmae.decoder_heads=3\nmae.mask_ratio=0.75\n"
+     "train.steps=1500\ntrain.lr=2e-3\ntrain.weight_decay=0.05\ntrain.clip=1\ntrain.warmup=0.05\n"
+     "train.pack_tokens=6400\n"},
+    {"ecg-small", "21 M parameters (ViT-S)", "ecg",
+     "model.width=384\nmodel.depth=12\nmodel.heads=6\n"
+     "mae.decoder_width=192\nmae.decoder_depth=4\nmae.decoder_heads=6\nmae.mask_ratio=0.75\n"
+     "train.steps=50000\ntrain.lr=1e-3\ntrain.weight_decay=0.05\ntrain.clip=1\ntrain.warmup=0.05\n"
+     "train.pack_tokens=19200\n"},
+    {"ecg-base", "85 M parameters (ViT-B)", "ecg",
+     "model.width=768\nmodel.depth=12\nmodel.heads=12\n"
+     "mae.decoder_width=384\nmae.decoder_depth=4\nmae.decoder_heads=12\nmae.mask_ratio=0.75\n"
+     "train.steps=100000\ntrain.lr=6e-4\ntrain.weight_decay=0.05\ntrain.clip=1\ntrain.warmup=0.05\n"
+     "train.pack_tokens=38400\n"},
+    {"synthetic-tiny", "the model of ecg-tiny on synthetic tokens: needs no data", "",
+     "model.width=128\nmodel.depth=4\nmodel.heads=4\n"
+     "mae.decoder_width=96\nmae.decoder_depth=1\nmae.decoder_heads=3\n"
+     "train.steps=200\ntrain.lr=2e-3\ntrain.pack_tokens=3200\n"},
+    {NULL, NULL, NULL, NULL}};
+
+enum { MOST_PRESETS = 64 };
+
+sn_status sn_preset_apply(sn_config *config, const char *name, const sn_preset **found, sn_error *err) {
+  const char *names[MOST_PRESETS];
+  int64_t n = 0;
+  for (const sn_preset *p = sn_presets; p->name != NULL && n < MOST_PRESETS; p++) {
+    names[n++] = p->name;
+    if (strcmp(p->name, name) != 0) continue;
+    if (found != NULL) *found = p;
+    return sn_config_load_pairs(config, p->settings, p->name, err);
+  }
+  const char *near = sn_nearest_name(name, names, n);
+  return sn_fail(err, SN_E_ARGUMENT, "preset '%s' is not known%s%s%s; `sonde pretrain --help` lists them", name,
+                 near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+}

@@ -1,0 +1,144 @@
+#include "engine/run.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/fs.h"
+#include "engine/train_config.h"
+#ifndef SONDE_MINIMAL
+#include "datasets/source_ecg.h"
+#include "engine/run_ecg.h"
+#endif
+
+const sn_config_entry sn_run_config[] = {
+    {"data.dir", SN_CONFIG_TEXT, NULL, 0, 0, NULL, NULL, "directory of recordings, or 'synthetic' for made-up tokens"},
+    {"data.name", SN_CONFIG_TEXT, "", 0, 0, NULL, NULL, "name of the data set; default: the directory's own"},
+    {"data.fold", SN_CONFIG_TEXT, "", 0, 0, NULL, NULL, "i/k: leave out the people of fold i of k, from 0; default: none"},
+    {"data.split_seed", SN_CONFIG_INT, "0", 0, 9e15, NULL, NULL, "of the folds"},
+    {"data.subject", SN_CONFIG_TEXT, "", 0, 0, NULL, NULL,
+     "where a person's identity stands: a column of data.labels, 'recording' (persons unknown), default: the header"},
+    {"data.labels", SN_CONFIG_TEXT, "", 0, 0, NULL, NULL, "CSV or TSV file with a line per recording"},
+    {"data.key", SN_CONFIG_TEXT, "", 0, 0, NULL, NULL, "column of data.labels that names the recording"},
+    {"data.split", SN_CONFIG_TEXT, "", 0, 0, NULL, NULL, "column of data.labels that names a fixed part (train/test, DS1/DS2)"},
+    {"data.stratify", SN_CONFIG_TEXT, "", 0, 0, NULL, NULL, "column of data.labels whose classes the folds share evenly"},
+    {"data.train_part", SN_CONFIG_TEXT, "", 0, 0, NULL, NULL, "value of data.split that is trained on; default: train, training or DS1"},
+    {"data.test_part", SN_CONFIG_TEXT, "", 0, 0, NULL, NULL, "value of data.split that is only tested on; default: test, testing or DS2"},
+    {"data.exclude", SN_CONFIG_TEXTS, "", 0, 0, NULL, NULL, "recordings that are left out, by path or stem"},
+    {"synthetic.windows", SN_CONFIG_INT, "1000", 1, 1e12, NULL, NULL, "synthetic tokens: number of windows"},
+    {"synthetic.patch", SN_CONFIG_INT, "20", 1, 65536, NULL, NULL, "synthetic tokens: values of a patch"},
+    {"synthetic.tokens_least", SN_CONFIG_INT, "50", 1, 1e9, NULL, NULL, "synthetic tokens: fewest of a sample"},
+    {"synthetic.tokens_most", SN_CONFIG_INT, "50", 1, 1e9, NULL, NULL, "synthetic tokens: most of a sample"},
+    {"synthetic.channels", SN_CONFIG_INT, "1", 1, 4096, NULL, NULL, "synthetic tokens: channels"},
+    {NULL, 0, NULL, 0, 0, NULL, NULL, NULL}};
+
+sn_status sn_run_config_create(sn_config **out, sn_error *err) {
+  const sn_config_entry *tables[] = {
+      sn_run_config,
+#ifndef SONDE_MINIMAL
+      sn_ecg_config,
+      sn_ecg_source_config,
+#endif
+  };
+  return sn_engine_config_create(tables, sizeof tables / sizeof tables[0], out, err);
+}
+
+sn_status sn_run_save_config(const char *run, const sn_config *config, sn_error *err) {
+  sn_string text = {0};
+  sn_json_writer writer;
+  char *path = NULL;
+  sn_status status;
+  sn_json_writer_init(&writer, &text, 2);
+  sn_config_write_json(config, &writer);
+  SN_TRY_GOTO(sn_json_writer_finish(&writer, err), done);
+  SN_TRY_GOTO(sn_string_append(&text, "\n", 1, err), done);
+  SN_TRY_GOTO(sn_make_directories(run, err), done);
+  SN_TRY_GOTO(sn_path_join(run, "config.yaml", &path, err), done);
+  status = sn_write_file(path, text.data, text.length, err);
+done:
+  sn_free(path);
+  sn_string_free(&text);
+  return status;
+}
+
+sn_status sn_run_load_config(const char *run, sn_config **out, sn_error *err) {
+  char *path = NULL;
+  sn_config *config = NULL;
+  sn_status status;
+  SN_TRY_GOTO(sn_path_join(run, "config.yaml", &path, err), done);
+  if (!sn_path_exists(path)) {
+    status = sn_fail(err, SN_E_IO, "%s: not a run folder: there is no config.yaml in it", run);
+    goto done;
+  }
+  SN_TRY_GOTO(sn_run_config_create(&config, err), done);
+  SN_TRY_GOTO(sn_config_load(config, path, err), done);
+  *out = config;
+  config = NULL;
+done:
+  sn_config_destroy(config);
+  sn_free(path);
+  return status;
+}
+
+sn_status sn_parse_fold(const char *text, int64_t *fold, int64_t *folds, sn_error *err) {
+  char first[24];
+  const char *slash = strchr(text, '/');
+  if (slash != NULL && slash - text < (int64_t)sizeof first) {
+    memcpy(first, text, (size_t)(slash - text));
+    first[slash - text] = '\0';
+    if (sn_parse_i64(first, fold) && sn_parse_i64(slash + 1, folds) && *folds >= 2 && *fold >= 0 && *fold < *folds)
+      return SN_OK;
+  }
+  return sn_fail(err, SN_E_ARGUMENT, "fold '%s': expected i/k with 0 <= i < k and k >= 2, such as 0/5", text);
+}
+
+static sn_status open_synthetic(const sn_config *c, sn_source **out, sn_error *err) {
+  sn_synthetic_options o = {.n_windows = sn_config_int(c, "synthetic.windows"),
+                            .patch_size = sn_config_int(c, "synthetic.patch"),
+                            .tokens_least = sn_config_int(c, "synthetic.tokens_least"),
+                            .tokens_most = sn_config_int(c, "synthetic.tokens_most"),
+                            .n_channels = sn_config_int(c, "synthetic.channels"),
+                            .seed = (uint64_t)sn_config_int(c, "train.seed")};
+  return sn_source_create_synthetic(&o, out, err);
+}
+
+struct sn_run_data {
+  sn_source *source;
+#ifndef SONDE_MINIMAL
+  sn_run_ecg *ecg;
+#endif
+};
+
+sn_status sn_run_data_open(const sn_config *config, const char *run, bool resume, const sn_log *log, sn_run_data **out,
+                           sn_error *err) {
+  const char *dir = sn_config_text(config, "data.dir");
+  sn_run_data *data = NULL;
+  sn_status status;
+  SN_TRY(sn_alloc(&data, 1, sizeof *data, "run data", err));
+  if (strcmp(dir, "synthetic") == 0) {
+    SN_TRY_GOTO(open_synthetic(config, &data->source, err), fail);
+  } else {
+#ifdef SONDE_MINIMAL
+    status = sn_fail(err, SN_E_UNSUPPORTED, "data.dir '%s': the minimal build reads no recordings; use --data synthetic", dir);
+    goto fail;
+#else
+    SN_TRY_GOTO(sn_run_ecg_open(config, run, resume, log, &data->ecg, err), fail);
+    SN_TRY_GOTO(sn_run_ecg_source(data->ecg, config, SN_ROLE_PRETRAIN, log, &data->source, err), fail);
+#endif
+  }
+  *out = data;
+  return SN_OK;
+fail:
+  sn_run_data_destroy(data);
+  return status;
+}
+
+void sn_run_data_destroy(sn_run_data *data) {
+  if (data == NULL) return;
+  sn_source_destroy(data->source);
+#ifndef SONDE_MINIMAL
+  sn_run_ecg_destroy(data->ecg);
+#endif
+  sn_free(data);
+}
+
+sn_source *sn_run_data_source(const sn_run_data *data) { return data->source; }

@@ -1,0 +1,31 @@
+/* A run folder: configuration, data, and how a command gets back to them. */
+#ifndef SN_ENGINE_RUN_H
+#define SN_ENGINE_RUN_H
+
+#include "core/config.h"
+#include "core/log.h"
+#include "datasets/source.h"
+
+/* data.* and synthetic.* of a run. */
+extern const sn_config_entry sn_run_config[];
+
+/* The complete table of a pretraining run of this build: train, encoder, objectives, data and modalities. */
+SN_MUST_CHECK sn_status sn_run_config_create(sn_config **out, sn_error *err);
+
+/* config.yaml of a run folder (JSON, which is YAML): resolved and complete. */
+SN_MUST_CHECK sn_status sn_run_save_config(const char *run, const sn_config *config, sn_error *err);
+SN_MUST_CHECK sn_status sn_run_load_config(const char *run, sn_config **out, sn_error *err);
+
+/* The data that a configuration names: data.dir is a directory (full build), or "synthetic".
+ * run not NULL: manifest.tsv and split.tsv are written there; a resumed run uses those that are there. */
+typedef struct sn_run_data sn_run_data;
+SN_MUST_CHECK sn_status sn_run_data_open(const sn_config *config, const char *run, bool resume, const sn_log *log,
+                                         sn_run_data **out, sn_error *err);
+void sn_run_data_destroy(sn_run_data *data); /* accepts NULL */
+/* Windows of the part that is pretrained on; owned by data. */
+sn_source *sn_run_data_source(const sn_run_data *data);
+
+/* "i/k" with 0 <= i < k, k >= 2. */
+SN_MUST_CHECK sn_status sn_parse_fold(const char *text, int64_t *fold, int64_t *folds, sn_error *err);
+
+#endif

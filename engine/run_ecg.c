@@ -1,0 +1,134 @@
+/* needs: full */
+#include "engine/run_ecg.h"
+
+#include "core/alloc.h"
+#include "core/fs.h"
+#include "datasets/index.h"
+#include "datasets/source_ecg.h"
+#include "engine/run.h"
+
+static const char *text_or_null(const sn_config *config, const char *key) {
+  const char *text = sn_config_text(config, key);
+  return text[0] != '\0' ? text : NULL;
+}
+
+static sn_status open_manifest(sn_run_ecg *data, const sn_config *config, const char *run, bool resume,
+                               const sn_log *log, sn_error *err) {
+  const char *dir = sn_config_text(config, "data.dir"), *name = text_or_null(config, "data.name");
+  char *path = NULL;
+  sn_index_report report;
+  sn_index_options options = {.name = name, .n_threads = sn_config_int(config, "train.loader_threads"),
+                              .log = log != NULL ? *log : (sn_log){0}};
+  sn_status status = SN_OK;
+  if (run != NULL) SN_TRY(sn_path_join(run, "manifest.tsv", &path, err));
+  if (resume && path != NULL && sn_path_exists(path)) {
+    status = sn_manifest_load(path, dir, name, &data->manifest, err);
+  } else {
+    SN_TRY_GOTO(sn_index_directory(dir, &options, &data->manifest, &report, err), done);
+    sn_log_write(log, SN_LOG_INFO, "%s: %lld recordings, %lld of them cannot be used (manifest.tsv says why)", dir,
+                 (long long)data->manifest->n, (long long)(data->manifest->n - data->manifest->n_ok));
+    if (path != NULL) status = sn_manifest_save(data->manifest, path, err);
+  }
+done:
+  sn_free(path);
+  return status;
+}
+
+enum { MOST_EXCLUDED = 256 };
+
+static sn_status make_split(sn_run_ecg *data, const sn_config *config, sn_error *err) {
+  const char *excluded[MOST_EXCLUDED], *stratify = text_or_null(config, "data.stratify");
+  const char *fold = text_or_null(config, "data.fold");
+  sn_labels *labels = NULL;
+  sn_split_options options = {.fold = -1, .seed = (uint64_t)sn_config_int(config, "data.split_seed"),
+                              .column = text_or_null(config, "data.split"),
+                              .train = text_or_null(config, "data.train_part"),
+                              .test = text_or_null(config, "data.test_part"), .exclude = excluded,
+                              .n_exclude = sn_config_list_length(config, "data.exclude")};
+  if (options.n_exclude > MOST_EXCLUDED)
+    return sn_fail(err, SN_E_ARGUMENT, "data.exclude: more than %d recordings; list them in a column of data.labels instead",
+                   MOST_EXCLUDED);
+  for (int64_t i = 0; i < options.n_exclude; i++) excluded[i] = sn_config_list_text(config, "data.exclude", i);
+  if (fold != NULL) SN_TRY(sn_parse_fold(fold, &options.fold, &options.n_folds, err));
+  if (stratify != NULL) {
+    sn_label_options target = {.target = stratify, .task = SN_LABEL_CLASS};
+    SN_TRY(sn_labels_create(data->manifest, data->table, &target, &labels, err));
+  }
+  sn_status status = sn_split_create(data->manifest, data->subjects, data->table, labels, &options, &data->split, err);
+  sn_labels_destroy(labels);
+  return status;
+}
+
+/* Persons matter only where something is left out: a run on everything needs no subject ids. */
+static sn_status find_subjects(sn_run_ecg *data, const sn_config *config, sn_error *err) {
+  const char *from = text_or_null(config, "data.subject");
+  const bool whole = text_or_null(config, "data.fold") == NULL && text_or_null(config, "data.split") == NULL;
+  sn_status status = sn_subjects_create(data->manifest, data->table, from, &data->subjects, err);
+  if (status == SN_E_ARGUMENT && from == NULL && whole)
+    status = sn_subjects_create(data->manifest, data->table, "recording", &data->subjects, err);
+  return status;
+}
+
+sn_status sn_run_ecg_open(const sn_config *config, const char *run, bool resume, const sn_log *log, sn_run_ecg **out,
+                          sn_error *err) {
+  sn_run_ecg *data = NULL;
+  const char *labels = text_or_null(config, "data.labels");
+  char *path = NULL;
+  sn_status status;
+  SN_TRY(sn_alloc(&data, 1, sizeof *data, "run data", err));
+  SN_TRY_GOTO(open_manifest(data, config, run, resume, log, err), fail);
+  if (labels != NULL)
+    SN_TRY_GOTO(sn_keyed_table_load(data->manifest, labels, text_or_null(config, "data.key"), &data->table, err), fail);
+  SN_TRY_GOTO(find_subjects(data, config, err), fail);
+  if (run != NULL) SN_TRY_GOTO(sn_path_join(run, "split.tsv", &path, err), fail);
+  if (resume && path != NULL && sn_path_exists(path)) {
+    SN_TRY_GOTO(sn_split_load(path, data->manifest, &data->split, err), fail);
+  } else {
+    SN_TRY_GOTO(make_split(data, config, err), fail);
+    if (path != NULL) SN_TRY_GOTO(sn_split_save(data->split, path, err), fail);
+  }
+  sn_log_write(log, SN_LOG_INFO, "split %s%s: %lld recordings to pretrain on, %lld left for testing", data->split->kind,
+               data->split->persons_unknown ? " (recordings, persons unknown)" : "",
+               (long long)sn_split_count(data->split, SN_ROLE_PRETRAIN),
+               (long long)sn_split_count(data->split, SN_ROLE_PROBE_TEST));
+  sn_free(path);
+  *out = data;
+  return SN_OK;
+fail:
+  sn_free(path);
+  sn_run_ecg_destroy(data);
+  return status;
+}
+
+void sn_run_ecg_destroy(sn_run_ecg *data) {
+  if (data == NULL) return;
+  sn_split_destroy(data->split);
+  sn_subjects_destroy(data->subjects);
+  sn_keyed_table_destroy(data->table);
+  sn_manifest_destroy(data->manifest);
+  sn_free(data);
+}
+
+sn_status sn_run_ecg_source(const sn_run_ecg *data, const sn_config *config, sn_role role, const sn_log *log,
+                            sn_source **out, sn_error *err) {
+  int64_t *rows = NULL, n = 0;
+  sn_ecg_source_options options = {0};
+  sn_ecg_source_report report;
+  sn_status status;
+  SN_TRY(sn_split_rows(data->split, role, &rows, &n, err));
+  SN_TRY_GOTO(sn_ecg_source_options_from_config(config, &options, err), done);
+  options.manifest = data->manifest;
+  options.rows = rows;
+  options.n_rows = n;
+  options.subjects = data->subjects;
+  options.split_hash = data->split->hash;
+  SN_TRY_GOTO(sn_source_create_ecg(&options, out, err), done);
+  sn_ecg_source_get_report(*out, &report);
+  sn_log_write(log, SN_LOG_INFO, "%lld windows (%.2f h) of %lld recordings; %lld too short, %lld unusable%s%s",
+               (long long)(*out)->n_windows, report.window_hours, (long long)report.n_recordings,
+               (long long)report.n_short, (long long)report.n_unusable, report.n_unusable ? "; first: " : "",
+               report.first_unusable);
+done:
+  sn_free(rows);
+  return status;
+}

@@ -1,0 +1,414 @@
+#include "engine/train.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "core/alloc.h"
+#include "core/fs.h"
+#include "datasets/loader.h"
+#include "engine/metrics.h"
+#include "engine/model.h"
+#include "engine/optimizer.h"
+#include "engine/schedule.h"
+#include "engine/step.h"
+#include "engine/train_config.h"
+
+typedef struct trainer {
+  const sn_train_options *options;
+  const sn_config *config;
+  sn_comm *comm, *own_comm;
+  sn_device *device;
+  sn_model *model;
+  sn_loader *loader;
+  sn_step_engine *engine;
+  sn_metrics *metrics;   /* rank 0 */
+  sn_optimizer_options optimizer;
+  sn_schedule schedule;
+  sn_train_state state;
+  sn_json *resumed;      /* state.json, until the ledger is read */
+  int64_t primitives_at_10;
+  double loss;
+} trainer;
+
+static double now_ms(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
+}
+
+static double peak_mib(void) {
+  struct rusage usage;
+  return getrusage(RUSAGE_SELF, &usage) == 0 ? (double)usage.ru_maxrss / 1024 : NAN;
+}
+
+/* --- set-up ------------------------------------------------------------------------------------------------------- */
+
+static sn_status collate(void *user, const sn_token_batch *batch, const uint64_t *epochs, void **work, sn_error *err) {
+  const sn_objective *objective = ((trainer *)user)->model->objective;
+  return objective->vtable->collate(objective, batch, epochs, work, err);
+}
+
+static void free_work(void *user, void *work) {
+  if (work != NULL) ((trainer *)user)->model->objective->vtable->free_work(work);
+}
+
+static void read_settings(trainer *t) {
+  const sn_config *c = t->config;
+  const int64_t steps = sn_config_int(c, "train.steps");
+  t->optimizer = (sn_optimizer_options){.beta1 = sn_config_real(c, "train.beta1"),
+                                        .beta2 = sn_config_real(c, "train.beta2"),
+                                        .eps = sn_config_real(c, "train.eps"),
+                                        .weight_decay = sn_config_real(c, "train.weight_decay"),
+                                        .clip = sn_config_real(c, "train.clip"),
+                                        .ema = sn_config_real(c, "train.ema"), .layer_decay = 1};
+  t->schedule = (sn_schedule){.lr = sn_config_real(c, "train.lr"), .min_lr = sn_config_real(c, "train.min_lr"),
+                              .total = steps,
+                              .warmup = (int64_t)floor(sn_config_real(c, "train.warmup") * (double)steps + 0.5),
+                              .decay = (int64_t)floor(sn_config_real(c, "train.decay_share") * (double)steps + 0.5)};
+}
+
+static sn_status create_loader(trainer *t, sn_error *err) {
+  const sn_config *c = t->config;
+  sn_loader_options o = {.seed = (uint64_t)sn_config_int(c, "train.seed"),
+                         .pack_tokens = sn_config_int(c, "train.pack_tokens"),
+                         .packs_per_step = sn_config_int(c, "train.packs_per_step"),
+                         .n_threads = sn_config_int(c, "train.loader_threads"),
+                         .prefetch_steps = sn_config_int(c, "train.prefetch"),
+                         .rank = t->comm->rank, .n_ranks = t->comm->n_ranks, .start_position = t->state.position,
+                         .max_bad_share = sn_config_real(c, "train.max_bad_share"), .log = t->options->log,
+                         .collate = collate, .free_work = free_work, .user = t};
+  SN_TRY(sn_loader_create(t->options->source, &o, &t->loader, err));
+  return SN_OK;
+}
+
+/* What the loader must be asked before the model exists: shapes of every pack. */
+static sn_status find_shape(trainer *t, sn_model_shape *shape, sn_error *err) {
+  const sn_source *s = t->options->source;
+  sn_loader_options o = {.pack_tokens = sn_config_int(t->config, "train.pack_tokens"),
+                         .packs_per_step = t->comm->n_ranks, .prefetch_steps = 1, .n_ranks = t->comm->n_ranks,
+                         .rank = t->comm->rank, .max_bad_share = 1};
+  sn_loader *probe = NULL;
+  SN_TRY(sn_loader_create(t->options->source, &o, &probe, err));
+  *shape = (sn_model_shape){.patch_size = s->patch_size, .n_channel_ids = s->n_channel_ids,
+                            .patch_step = s->patch_step_s, .pack_slots = sn_loader_pack_slots(probe),
+                            .pack_samples = sn_loader_pack_samples(probe), .max_tokens = s->max_tokens};
+  sn_loader_destroy(probe);
+  return SN_OK;
+}
+
+static void fill_identity(trainer *t, const sn_model_shape *shape, const char *dtype) {
+  sn_train_state *s = &t->state;
+  s->n_threads = t->device->n_threads;
+  snprintf(s->isa, sizeof s->isa, "%s", sn_isa_name(t->device->isa));
+  snprintf(s->dtype, sizeof s->dtype, "%s", dtype);
+  snprintf(s->version, sizeof s->version, "%s", SONDE_VERSION);
+  snprintf(s->content_hash, sizeof s->content_hash, "%s", t->options->source->content_hash);
+  s->patch_size = shape->patch_size;
+  s->n_channel_ids = shape->n_channel_ids;
+  s->patch_step = shape->patch_step;
+  s->pack_slots = shape->pack_slots;
+  s->pack_samples = shape->pack_samples;
+  s->max_tokens = shape->max_tokens;
+}
+
+/* The run that is resumed must be this one; what only changes bits is said once and marked. */
+static sn_status compare_with_run(trainer *t, const sn_train_state *old, sn_error *err) {
+  const sn_train_state *now = &t->state;
+  if (strcmp(old->content_hash, now->content_hash) != 0)
+    return sn_fail(err, SN_E_STATE,
+                   "%s: the data have changed since this run began (manifest and split hash %.12s..., now %.12s...): a "
+                   "resumed run must see the same recordings. Start a new run, or restore the data",
+                   t->options->run, old->content_hash, now->content_hash);
+  if (strcmp(old->dtype, now->dtype) != 0)
+    return sn_fail(err, SN_E_STATE, "%s: began with dtype %s, now %s: set train.dtype to %s", t->options->run,
+                   old->dtype, now->dtype, old->dtype);
+  if (old->n_threads != now->n_threads || strcmp(old->isa, now->isa) != 0 || strcmp(old->version, now->version) != 0) {
+    sn_log_write(&t->options->log, SN_LOG_WARNING,
+                 "resumed with version %s, %s, %lld threads; began with version %s, %s, %lld threads: the result may "
+                 "differ in the last bits, and the run is marked so",
+                 now->version, now->isa, (long long)now->n_threads, old->version, old->isa, (long long)old->n_threads);
+    t->state.inexact = true;
+  }
+  t->state.inexact = t->state.inexact || old->inexact;
+  return SN_OK;
+}
+
+static sn_status load_checkpoint(trainer *t, bool *resumed, sn_error *err) {
+  char *path = NULL;
+  int64_t found;
+  sn_train_state old;
+  *resumed = false;
+  if (!t->options->resume) return SN_OK;
+  sn_status status = sn_checkpoint_find(t->options->run, -1, &t->options->log, &path, &found, err);
+  if (status == SN_END) return SN_OK;
+  if (status != SN_OK) return status;
+  SN_TRY_GOTO(sn_checkpoint_read_state(path, &old, &t->resumed, err), done);
+  SN_TRY_GOTO(compare_with_run(t, &old, err), done);
+  SN_TRY_GOTO(sn_checkpoint_load(path, t->model->params, true, false, err), done);
+  sn_train_state *s = &t->state;
+  s->step = old.step;
+  s->updates = old.updates;
+  s->position = old.position;
+  s->tokens = old.tokens;
+  s->samples = old.samples;
+  s->metrics_bytes = old.metrics_bytes;
+  s->events_bytes = old.events_bytes;
+  s->nonfinite_steps = old.nonfinite_steps;
+  s->nonfinite_in_row = old.nonfinite_in_row;
+  s->empty_steps = old.empty_steps;
+  *resumed = true;
+done:
+  sn_free(path);
+  return status;
+}
+
+static sn_status set_up(trainer *t, sn_train_result *result, sn_error *err) {
+  const sn_config *c = t->config;
+  sn_model_shape shape;
+  sn_dtype residual, product;
+  const char *dtype;
+  sn_device_options device = {.n_threads = (int)sn_config_int(c, "train.threads"), .log = t->options->log};
+  if (t->options->comm == NULL) SN_TRY(sn_comm_create_single(&t->own_comm, err));
+  t->comm = t->options->comm != NULL ? t->options->comm : t->own_comm;
+  SN_TRY(sn_device_create_cpu(&device, &t->device, err));
+  sn_train_dtypes(c, t->device, &residual, &product, &dtype);
+  read_settings(t);
+  SN_TRY(sn_schedule_parse(sn_config_text(c, "train.schedule"), &t->schedule.kind, err));
+  SN_TRY(find_shape(t, &shape, err));
+  SN_TRY(sn_model_create(c, &shape, residual, (uint64_t)sn_config_int(c, "train.seed"), true, &t->model, err));
+  SN_TRY(sn_params_set_decay(t->model->params, sn_config_text(c, "train.decay_set"), err));
+  SN_TRY(sn_params_prepare_training(t->model->params, t->optimizer.ema > 0, err));
+  fill_identity(t, &shape, dtype);
+  SN_TRY(sn_make_directories(t->options->run, err));
+  SN_TRY(load_checkpoint(t, &result->resumed, err));
+  SN_TRY(create_loader(t, err));
+  if (t->resumed != NULL) SN_TRY(sn_loader_read_ledger(t->loader, sn_json_get(t->resumed, "ledger"), err));
+  SN_TRY(sn_step_engine_create(t->device, t->model->params, t->model->objective, residual, product, t->comm,
+                               &t->engine, err));
+  if (t->comm->rank == 0)
+    SN_TRY(sn_metrics_open(t->options->run, t->state.metrics_bytes, t->state.events_bytes, &t->metrics, err));
+  result->start_step = t->state.step;
+  result->parameters = sn_params_elements(t->model->params, true);
+  snprintf(result->dtype, sizeof result->dtype, "%s", dtype);
+  return SN_OK;
+}
+
+static void tear_down(trainer *t) {
+  sn_metrics_close(t->metrics);
+  sn_step_engine_destroy(t->engine);
+  sn_loader_destroy(t->loader);
+  sn_model_destroy(t->model);
+  sn_device_destroy(t->device);
+  sn_json_destroy(t->resumed);
+  sn_comm_destroy(t->own_comm);
+}
+
+/* --- steps -------------------------------------------------------------------------------------------------------- */
+
+/* Ledgers of all ranks into every rank, so that the next step sees the same on each. */
+static sn_status exchange_ledgers(trainer *t, int64_t n_new, sn_error *err) {
+  if (t->comm->n_ranks == 1) return SN_OK;
+  SN_TRY(sn_comm_all_reduce_sum(t->comm, &n_new, 1, SN_I64, err));
+  if (n_new == 0) return SN_OK;
+  sn_string text = {0};
+  sn_json_writer writer;
+  char *all = NULL, *own = NULL;
+  int64_t lengths[1024] = {0}, most = 0;
+  sn_status status;
+  if (t->comm->n_ranks > 1024) return sn_fail(err, SN_E_UNSUPPORTED, "more than 1024 ranks");
+  sn_json_writer_init(&writer, &text, 0);
+  sn_loader_write_ledger(t->loader, &writer);
+  SN_TRY_GOTO(sn_json_writer_finish(&writer, err), done);
+  SN_TRY_GOTO(sn_comm_all_gather(t->comm, &text.length, lengths, sizeof lengths[0], err), done);
+  for (int r = 0; r < t->comm->n_ranks; r++) most = lengths[r] > most ? lengths[r] : most;
+  SN_TRY_GOTO(sn_alloc(&own, most, 1, "ledger exchange", err), done);
+  SN_TRY_GOTO(sn_alloc(&all, most * t->comm->n_ranks, 1, "ledger exchange", err), done);
+  memcpy(own, text.data, (size_t)text.length);
+  SN_TRY_GOTO(sn_comm_all_gather(t->comm, own, all, most, err), done);
+  for (int r = 0; r < t->comm->n_ranks; r++) {
+    sn_json *json = NULL;
+    if (r == t->comm->rank) continue;
+    SN_TRY_GOTO(sn_json_parse(all + r * most, lengths[r], "ledger of another rank", &json, err), done);
+    status = sn_loader_read_ledger(t->loader, json, err);
+    sn_json_destroy(json);
+    if (status != SN_OK) goto done;
+  }
+done:
+  sn_free(own);
+  sn_free(all);
+  sn_string_free(&text);
+  return status;
+}
+
+static sn_status write_checkpoint(trainer *t, sn_error *err) {
+  sn_status status = SN_OK;
+  if (t->comm->rank == 0) {
+    sn_string ledger = {0};
+    sn_json_writer writer;
+    char *path = NULL;
+    sn_json_writer_init(&writer, &ledger, 0);
+    sn_loader_write_ledger(t->loader, &writer);
+    SN_TRY_GOTO(sn_json_writer_finish(&writer, err), done);
+    SN_TRY_GOTO(sn_metrics_sync(t->metrics, &t->state.metrics_bytes, &t->state.events_bytes, err), done);
+    SN_TRY_GOTO(sn_path_join(t->options->run, "quarantine.tsv", &path, err), done);
+    SN_TRY_GOTO(sn_loader_save_quarantine(t->loader, path, err), done);
+    status = sn_checkpoint_write(t->options->run, t->model->params, &t->state, ledger.data, true,
+                                 sn_config_int(t->config, "train.keep_last"),
+                                 sn_config_int(t->config, "train.keep_every"), &t->options->log, err);
+  done:
+    sn_free(path);
+    sn_string_free(&ledger);
+  }
+  if (status != SN_OK) return status;
+  return sn_comm_barrier(t->comm, err);
+}
+
+static sn_status write_metrics(trainer *t, const sn_step_sums *sums, double lr, double grad_norm, bool updated,
+                               double ms, double wait_ms, int64_t step_tokens, sn_error *err) {
+  const sn_objective *o = t->model->objective;
+  sn_metrics *m = t->metrics;
+  sn_metrics_begin(m, t->state.step);
+  sn_metrics_count(m, "tokens", t->state.tokens);
+  sn_metrics_count(m, "samples", t->state.samples);
+  sn_metrics_value(m, "loss", sums->loss);
+  for (int g = 0; g < o->n_groups && o->n_groups > 1; g++) {
+    char key[64];
+    snprintf(key, sizeof key, "loss_%s", o->groups[g]);
+    sn_metrics_value(m, key, sums->counts[g] > 0 ? sums->sums[g] / sums->counts[g] : NAN);
+  }
+  for (int i = 0; i < o->n_counters; i++) sn_metrics_count(m, o->counters[i], sums->counters[i]);
+  sn_metrics_value(m, "lr", lr);
+  sn_metrics_value(m, "grad_norm", grad_norm);
+  sn_metrics_count(m, "updated", updated);
+  sn_metrics_count(m, "quarantined", sn_loader_quarantined(t->loader));
+  sn_metrics_timing(m, "step_ms", ms);
+  sn_metrics_timing(m, "tok_per_s", ms > 0 ? 1e3 * (double)step_tokens / ms : NAN);
+  sn_metrics_timing(m, "model_tflops", ms > 0 ? 1e-9 * sums->flops / ms : NAN);
+  sn_metrics_timing(m, "mem_mib", peak_mib());
+  sn_metrics_timing(m, "loader_wait_ms", wait_ms);
+  sn_metrics_timing(m, "wall_s", (double)time(NULL));
+  return sn_metrics_end(m, err);
+}
+
+/* Gradients, the guard against what is not finite, and the update. */
+static sn_status update(trainer *t, const sn_step *step, sn_step_sums *sums, double lr, sn_optimizer_result *updated,
+                        bool *did_update, sn_error *err) {
+  void **works = NULL;
+  sn_status status;
+  *updated = (sn_optimizer_result){.grad_norm = NAN, .finite = true};
+  *did_update = false;
+  SN_TRY(sn_alloc(&works, step->n_packs, sizeof *works, "packs of a step", err));
+  for (int64_t i = 0; i < step->n_packs; i++) works[i] = step->packs[i].work;
+  status = sn_step_gradients(t->engine, step->n_packs, works, (uint64_t)t->state.step, sums, err);
+  sn_free(works);
+  if (status != SN_OK) return status;
+  if (!sums->has_terms) {
+    t->state.empty_steps++;
+    return SN_OK;
+  }
+  updated->finite = isfinite(sums->loss);
+  if (updated->finite)
+    SN_TRY(sn_optimizer_step(t->device, t->model->params, &t->optimizer, lr, t->state.updates + 1, updated, err));
+  if (!updated->finite) {
+    t->state.nonfinite_steps++;
+    t->state.nonfinite_in_row++;
+    sn_log_write(&t->options->log, SN_LOG_WARNING, "step %lld: loss %g, gradient norm %g: not finite, no update (%lld)",
+                 (long long)t->state.step + 1, sums->loss, updated->grad_norm, (long long)t->state.nonfinite_steps);
+    if (t->state.nonfinite_in_row > sn_config_int(t->config, "train.max_nonfinite"))
+      return sn_fail(err, SN_E_STATE, "step %lld: the %lldth step in a row with a loss or gradient that is not finite "
+                     "(train.max_nonfinite %lld): lower train.lr, or look at the data",
+                     (long long)t->state.step + 1, (long long)t->state.nonfinite_in_row,
+                     (long long)sn_config_int(t->config, "train.max_nonfinite"));
+    return SN_OK;
+  }
+  t->state.nonfinite_in_row = 0;
+  t->state.updates++;
+  t->loss = sums->loss;
+  *did_update = true;
+  const sn_objective_vtable *v = t->model->objective->vtable;
+  return v->after_step != NULL ? v->after_step(t->model->objective, (uint64_t)t->state.step, err) : SN_OK;
+}
+
+static sn_status run_step(trainer *t, sn_step *step, double start_ms, sn_error *err) {
+  int64_t seen[2] = {0, step->n_samples};
+  sn_step_sums sums;
+  sn_optimizer_result updated;
+  bool did_update;
+  for (int64_t i = 0; i < step->n_packs; i++)
+    if (step->packs[i].batch != NULL) seen[0] += step->packs[i].batch->n_tokens;
+  SN_TRY(sn_comm_all_reduce_sum(t->comm, seen, 2, SN_I64, err));
+  const double lr = sn_schedule_at(&t->schedule, t->state.step);
+  SN_TRY(update(t, step, &sums, lr, &updated, &did_update, err));
+  t->state.step++;
+  t->state.tokens += seen[0];
+  t->state.samples += seen[1];
+  t->state.position = step->position;
+  if (t->metrics == NULL) return SN_OK;
+  const double ms = now_ms() - start_ms;
+  SN_TRY(write_metrics(t, &sums, lr, updated.grad_norm, did_update, ms, step->wait_ms, seen[0], err));
+  if (t->options->progress != NULL) {
+    sn_progress p = {.step = t->state.step, .steps = t->schedule.total, .loss = sums.loss, .lr = lr,
+                     .tokens_per_s = ms > 0 ? 1e3 * (double)seen[0] / ms : 0,
+                     .seconds_left = 1e-3 * ms * (double)(t->schedule.total - t->state.step),
+                     .loader_wait_ms = step->wait_ms, .epoch = sn_loader_epoch(t->loader, t->state.position)};
+    t->options->progress(t->options->progress_user, &p);
+  }
+  return SN_OK;
+}
+
+/* Whether to stop: the same on every rank. */
+static sn_status asked_to_stop(trainer *t, bool *stop, sn_error *err) {
+  int64_t asked = t->options->stop != NULL && *t->options->stop != 0;
+  SN_TRY(sn_comm_all_reduce_sum(t->comm, &asked, 1, SN_I64, err));
+  *stop = asked != 0;
+  return SN_OK;
+}
+
+static sn_status loop(trainer *t, sn_train_result *result, sn_error *err) {
+  const int64_t every = sn_config_int(t->config, "train.checkpoint_every");
+  int64_t saved = result->resumed ? t->state.step : -1;
+  for (int64_t done = 0; t->state.step < t->schedule.total; done++) {
+    if (t->options->stop_after > 0 && done == t->options->stop_after) return SN_OK;
+    sn_step *step = NULL;
+    const double start = now_ms();
+    SN_TRY(sn_loader_next(t->loader, &step, err));
+    const int64_t n_new = step->n_new_quarantined;
+    sn_status status = run_step(t, step, start, err);
+    sn_step_destroy(t->loader, step);
+    if (status != SN_OK) return status;
+    SN_TRY(exchange_ledgers(t, n_new, err));
+    if (done == 9) t->primitives_at_10 = t->device->primitives_created;
+    if (done > 9) result->primitives_after_10 = t->device->primitives_created - t->primitives_at_10;
+    bool stop;
+    SN_TRY(asked_to_stop(t, &stop, err));
+    if (stop || t->state.step % every == 0 || t->state.step == t->schedule.total) {
+      SN_TRY(write_checkpoint(t, err));
+      saved = t->state.step;
+    }
+    if (stop) {
+      result->stopped = true;
+      return SN_OK;
+    }
+  }
+  if (saved < 0 || t->state.step == 0)
+    return sn_fail(err, SN_E_STATE, "no step was made: train.steps is %lld", (long long)t->schedule.total);
+  if (t->state.updates == 0)
+    return sn_fail(err, SN_E_STATE, "%lld steps changed nothing: no sample had a valid target",
+                   (long long)t->state.step);
+  return SN_OK;
+}
+
+sn_status sn_train(const sn_train_options *options, sn_train_result *result, sn_error *err) {
+  trainer t = {.options = options, .config = options->config, .loss = NAN};
+  memset(result, 0, sizeof *result);
+  sn_status status = set_up(&t, result, err);
+  if (status == SN_OK) status = loop(&t, result, err);
+  if (status != SN_OK && t.comm != NULL && t.comm->n_ranks > 1 && err != NULL) sn_comm_abort(t.comm, err);
+  result->state = t.state;
+  result->loss = t.loss;
+  tear_down(&t);
+  return status;
+}

@@ -1,0 +1,69 @@
+#include "engine/train_config.h"
+
+#include <string.h>
+
+#include "encoders/encoder.h"
+#include "objectives/objective.h"
+
+const sn_config_entry sn_train_config[] = {
+    {"train.steps", SN_CONFIG_INT, "1000", 1, 1e9, NULL, NULL, "optimiser steps"},
+    {"train.pack_tokens", SN_CONFIG_INT, "6400", 64, 1e9, NULL, NULL,
+     "tokens of one pack: the batch is packs_per_step packs of this many tokens"},
+    {"train.packs_per_step", SN_CONFIG_INT, "1", 1, 65536, NULL, NULL,
+     "packs of one step over all ranks; more than one per rank are accumulated"},
+    {"train.lr", SN_CONFIG_REAL, "1e-3", 0, 10, NULL, NULL, "peak learning rate"},
+    {"train.min_lr", SN_CONFIG_REAL, "0", 0, 10, NULL, NULL, "learning rate at the end"},
+    {"train.schedule", SN_CONFIG_CHOICE, "cosine", 0, 0, NULL, "cosine|cosine_mae|wsd|linear|constant", "course of the rate"},
+    {"train.warmup", SN_CONFIG_REAL, "0.05", 0, 1, NULL, NULL, "share of the steps that warms up"},
+    {"train.decay_share", SN_CONFIG_REAL, "0.2", 0, 1, NULL, NULL, "wsd: share of the steps that anneals"},
+    {"train.weight_decay", SN_CONFIG_REAL, "0.05", 0, 10, NULL, NULL, "decoupled weight decay"},
+    {"train.decay_set", SN_CONFIG_CHOICE, "tokens", 0, 0, NULL, "tokens|timm|bert|none",
+     "what is left out of decay: bias, norms and tokens; 1-D and bias; norms and bias; nothing"},
+    {"train.beta1", SN_CONFIG_REAL, "0.9", 0, 0.99999, NULL, NULL, "AdamW"},
+    {"train.beta2", SN_CONFIG_REAL, "0.95", 0, 0.99999, NULL, NULL, "AdamW"},
+    {"train.eps", SN_CONFIG_REAL, "1e-8", 1e-16, 1, NULL, NULL, "AdamW"},
+    {"train.clip", SN_CONFIG_REAL, "1", 0, 1e9, NULL, NULL, "global gradient norm; 0: no clipping"},
+    {"train.ema", SN_CONFIG_REAL, "0", 0, 0.999999, NULL, NULL, "decay of the moving average of the weights; 0: none kept"},
+    {"train.max_nonfinite", SN_CONFIG_INT, "10", 0, 1e9, NULL, NULL,
+     "steps in a row with a loss or gradient that is not finite before the run stops; each is skipped and counted"},
+    {"train.dtype", SN_CONFIG_CHOICE, "auto", 0, 0, NULL, "auto|f32|bf16|f64",
+     "auto: bf16 where the machine is fast at it, else f32; f64 is the reference path"},
+    {"train.seed", SN_CONFIG_INT, "0", 0, 9e15, NULL, NULL, "of start, order, crops, masks and dropout"},
+    {"train.threads", SN_CONFIG_INT, "0", 0, 1024, NULL, NULL, "compute threads; 0: all cores. Part of bit-exact resume"},
+    {"train.loader_threads", SN_CONFIG_INT, "1", 0, 256, NULL, NULL, "reading threads; changes no result"},
+    {"train.prefetch", SN_CONFIG_INT, "4", 1, 1024, NULL, NULL, "steps read ahead"},
+    {"train.max_bad_share", SN_CONFIG_REAL, "0.1", 0, 1, NULL, NULL,
+     "share of the recordings in quarantine that stops the run"},
+    {"train.checkpoint_every", SN_CONFIG_INT, "500", 1, 1e9, NULL, NULL, "steps between checkpoints"},
+    {"train.keep_last", SN_CONFIG_INT, "2", 1, 1e6, NULL, NULL, "newest checkpoints that are kept"},
+    {"train.keep_every", SN_CONFIG_INT, "0", 0, 1e9, NULL, NULL, "keep each checkpoint whose step this divides; 0: none"},
+    {NULL, 0, NULL, 0, 0, NULL, NULL, NULL}};
+
+enum { MOST_TABLES = 64 };
+
+sn_status sn_engine_config_create(const sn_config_entry *const *extra, int64_t n_extra, sn_config **out,
+                                  sn_error *err) {
+  const sn_config_entry *tables[MOST_TABLES];
+  int64_t n = 0;
+  tables[n++] = sn_train_config;
+  tables[n++] = sn_encoder_config;
+  tables[n++] = sn_objective_config;
+  for (int64_t i = 0; i < sn_n_objective_kinds && n < MOST_TABLES; i++) {
+    const sn_config_entry *table = sn_objective_kinds[i]->config;
+    bool known = table == NULL;
+    for (int64_t j = 0; j < n; j++) known = known || tables[j] == table; /* kinds may share one table */
+    if (!known) tables[n++] = table;
+  }
+  if (n + n_extra > MOST_TABLES) return sn_fail(err, SN_E_STATE, "configuration: more than %d tables", MOST_TABLES);
+  for (int64_t i = 0; i < n_extra; i++) tables[n++] = extra[i];
+  return sn_config_create(tables, n, out, err);
+}
+
+void sn_train_dtypes(const sn_config *config, const sn_device *device, sn_dtype *residual, sn_dtype *product,
+                     const char **name) {
+  const char *wanted = sn_config_text(config, "train.dtype");
+  if (strcmp(wanted, "auto") == 0) wanted = sn_device_has_fast_bf16(device) ? "bf16" : "f32";
+  *name = wanted;
+  *residual = strcmp(wanted, "f64") == 0 ? SN_F64 : SN_F32;
+  *product = strcmp(wanted, "bf16") == 0 ? SN_BF16 : *residual;
+}

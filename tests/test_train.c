@@ -1,0 +1,283 @@
+/* The training loop on synthetic tokens: resume, loader threads, ranks, accumulation, faults 22, 29, 30 and 35. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+#include "core/fs.h"
+#include "core/stream.h"
+#include "engine/model.h"
+#include "engine/run.h"
+#include "engine/train.h"
+
+static char root[256];
+
+static int make_root(void **state) {
+  snprintf(root, sizeof root, "/tmp/sonde_train_XXXXXX");
+  return mkdtemp(root) == NULL;
+}
+
+static int remove_root(void **state) { return sn_remove_tree(root, NULL) != SN_OK; }
+
+static sn_config *make_config(const char *extra) {
+  sn_config *config;
+  sn_error err;
+  assert_int_equal(sn_run_config_create(&config, &err), SN_OK);
+  const char *base =
+      "data.dir=synthetic\nsynthetic.windows=90\nsynthetic.patch=10\nsynthetic.tokens_least=12\n"
+      "synthetic.tokens_most=24\nsynthetic.channels=2\nmodel.width=32\nmodel.heads=2\nmodel.depth=2\n"
+      "mae.decoder_width=16\nmae.decoder_heads=1\ntrain.pack_tokens=256\ntrain.steps=12\ntrain.lr=1e-3\n"
+      "train.threads=2\ntrain.checkpoint_every=4\ntrain.ema=0.99\n";
+  if (sn_config_load_pairs(config, base, "test", &err) != SN_OK) fail_msg("%s", err.message);
+  if (sn_config_load_pairs(config, extra, "test", &err) != SN_OK) fail_msg("%s", err.message);
+  return config;
+}
+
+static sn_train_result train(const char *name, const char *extra, bool resume, int64_t stop_after, char run[320]) {
+  sn_config *config = make_config(extra);
+  sn_run_data *data;
+  sn_train_result result;
+  sn_error err;
+  snprintf(run, 320, "%s/%s", root, name);
+  assert_int_equal(sn_run_data_open(config, run, resume, NULL, &data, &err), SN_OK);
+  sn_train_options options = {.config = config, .source = sn_run_data_source(data), .run = run, .resume = resume,
+                              .stop_after = stop_after};
+  if (sn_train(&options, &result, &err) != SN_OK) fail_msg("%s", err.message);
+  sn_run_data_destroy(data);
+  sn_config_destroy(config);
+  return result;
+}
+
+static void read_file(const char *run, const char *name, char **data, int64_t *n) {
+  char path[512];
+  sn_stream *stream;
+  snprintf(path, sizeof path, "%s/%s", run, name);
+  sn_error err;
+  if (sn_stream_open(path, &stream, &err) != SN_OK) fail_msg("%s", err.message);
+  assert_int_equal(sn_stream_read_all(stream, 1 << 28, data, n, &err), SN_OK);
+  assert_true(*n > 0);
+  sn_stream_close(stream);
+}
+
+static void assert_same_file(const char *run_a, const char *run_b, const char *name) {
+  char *a, *b;
+  int64_t n_a, n_b;
+  read_file(run_a, name, &a, &n_a);
+  read_file(run_b, name, &b, &n_b);
+  assert_int_equal(n_a, n_b);
+  if (memcmp(a, b, (size_t)n_a) != 0) fail_msg("%s differs between %s and %s", name, run_a, run_b);
+  sn_free(a);
+  sn_free(b);
+}
+
+static void assert_same_run(const char *a, const char *b) {
+  assert_same_file(a, b, "checkpoints/step-000000012/model.safetensors");
+  assert_same_file(a, b, "checkpoints/step-000000012/ema.safetensors");
+  assert_same_file(a, b, "checkpoints/step-000000012/optimizer.safetensors");
+  assert_same_file(a, b, "metrics.jsonl");
+}
+
+static void test_resume_is_bit_exact(void **state) {
+  char whole[320], parts[320];
+  sn_train_result r = train("whole", "", false, 0, whole);
+  assert_int_equal(r.state.step, 12);
+  assert_true(isfinite(r.loss) && r.parameters > 10000);
+  train("parts", "", false, 6, parts); /* stops two steps past its checkpoint */
+  r = train("parts", "", true, 0, parts);
+  assert_true(r.resumed && r.start_step == 4);
+  assert_same_run(whole, parts);
+}
+
+static void test_dropout_resumes(void **state) {
+  char whole[320], parts[320];
+  const char *drops = "model.dropout=0.1\nmodel.drop_path=0.2\nmodel.checkpoint=true\n";
+  train("drop_whole", drops, false, 0, whole);
+  train("drop_parts", drops, false, 9, parts);
+  train("drop_parts", drops, true, 0, parts);
+  assert_same_run(whole, parts);
+}
+
+static void test_loader_threads_do_not_matter(void **state) {
+  char one[320], other[320];
+  train("threads_0", "train.loader_threads=0\n", false, 0, one);
+  train("threads_3", "train.loader_threads=3\ntrain.prefetch=7\n", false, 0, other);
+  assert_same_run(one, other);
+}
+
+/* Activation checkpointing computes the same numbers again. */
+static void test_checkpointing_changes_nothing(void **state) {
+  char plain[320], segments[320];
+  train("plain", "", false, 0, plain);
+  train("segments", "model.checkpoint=true\n", false, 0, segments);
+  assert_same_run(plain, segments);
+}
+
+/* --- ranks -------------------------------------------------------------------------------------------------------- */
+
+typedef struct rank_call {
+  sn_comm *comm;
+  const char *run, *extra;
+  sn_status status;
+  sn_error err;
+  sn_train_result result;
+  const volatile sig_atomic_t *stop;
+} rank_call;
+
+static void *run_rank(void *user) {
+  rank_call *call = user;
+  sn_config *config = make_config(call->extra);
+  sn_run_data *data = NULL;
+  call->status = sn_run_data_open(config, call->run, false, NULL, &data, &call->err);
+  sn_train_options options = {.config = config, .source = sn_run_data_source(data), .run = call->run, .comm = call->comm};
+  if (call->status == SN_OK) call->status = sn_train(&options, &call->result, &call->err);
+  sn_run_data_destroy(data);
+  sn_config_destroy(config);
+  sn_comm_destroy(call->comm);
+  return NULL;
+}
+
+static void run_ranks(int n, const char *run, const char *const *extra, rank_call *calls) {
+  sn_comm *comms[4];
+  pthread_t threads[4];
+  assert_int_equal(sn_comm_create_fake(n, 60, comms, NULL), SN_OK);
+  for (int i = 0; i < n; i++) {
+    calls[i] = (rank_call){.comm = comms[i], .run = run, .extra = extra[i]};
+    assert_int_equal(pthread_create(&threads[i], NULL, run_rank, &calls[i]), 0);
+  }
+  for (int i = 0; i < n; i++) pthread_join(threads[i], NULL);
+}
+
+static double worst_difference(const char *run_a, const char *run_b) {
+  double worst = 0;
+  char path[2][512];
+  sn_safetensors *files[2];
+  for (int i = 0; i < 2; i++) {
+    snprintf(path[i], sizeof path[i], "%s/checkpoints/step-000000012/model.safetensors", i ? run_b : run_a);
+    assert_int_equal(sn_safetensors_open(path[i], &files[i], NULL), SN_OK);
+  }
+  assert_true(sn_safetensors_count(files[0]) > 20);
+  for (int64_t k = 0; k < sn_safetensors_count(files[0]); k++) {
+    sn_named_tensor entry = sn_safetensors_entry(files[0], k);
+    const int64_t bytes = sn_tensor_bytes(&entry.tensor), n = sn_tensor_count(&entry.tensor);
+    double *a = test_malloc((size_t)bytes), *b = test_malloc((size_t)bytes), norm = 0, difference = 0;
+    assert_int_equal(sn_safetensors_read(files[0], k, a, NULL), SN_OK);
+    assert_int_equal(sn_safetensors_read(files[1], k, b, NULL), SN_OK);
+    sn_tensor ta = sn_tensor_1d(a, entry.tensor.dtype, n), tb = sn_tensor_1d(b, entry.tensor.dtype, n);
+    for (int64_t i = 0; i < n; i++) {
+      const double x = sn_tensor_get(&ta, i), y = sn_tensor_get(&tb, i);
+      norm += x * x;
+      difference += (x - y) * (x - y);
+    }
+    const double d = sqrt(difference) / fmax(sqrt(norm), 1e-3);
+    if (!(d <= worst)) worst = d;
+    test_free(a);
+    test_free(b);
+  }
+  for (int i = 0; i < 2; i++) sn_safetensors_close(files[i]);
+  return worst;
+}
+
+static void test_two_ranks_equal_one(void **state) {
+  char one[320], two[320];
+  const char *base = "train.packs_per_step=2\ntrain.dtype=f64\ntrain.threads=1\n";
+  const char *extra[2] = {base, base};
+  rank_call calls[2];
+  train("one_rank", base, false, 0, one);
+  snprintf(two, sizeof two, "%s/two_ranks", root);
+  run_ranks(2, two, extra, calls);
+  for (int i = 0; i < 2; i++)
+    if (calls[i].status != SN_OK) fail_msg("rank %d: %s", i, calls[i].err.message);
+  const double worst = worst_difference(one, two);
+  if (!(worst <= 1e-9)) fail_msg("two ranks differ from one by %g", worst);
+}
+
+/* The same tokens in one step, as one pack or as four: 4 x 256 equals 1024 (sums before means, fault 29). */
+static void test_accumulation_equals_one_pack(void **state) {
+  char one[320], four[320];
+  /* Samples of one size, so that both cuts hold exactly the same ones. */
+  const char *base = "train.dtype=f64\nsynthetic.tokens_least=16\nsynthetic.tokens_most=16\nsynthetic.windows=64\n";
+  char a[512], b[512];
+  snprintf(a, sizeof a, "%strain.pack_tokens=1024\ntrain.packs_per_step=1\n", base);
+  snprintf(b, sizeof b, "%strain.pack_tokens=256\ntrain.packs_per_step=4\n", base);
+  train("packs_1", a, false, 0, one);
+  train("packs_4", b, false, 0, four);
+  const double worst = worst_difference(one, four);
+  if (!(worst <= 1e-9)) fail_msg("accumulation differs by %g", worst);
+}
+
+static void test_rank_failure_stops_all(void **state) {
+  char run[320];
+  snprintf(run, sizeof run, "%s/failing", root);
+  /* Rank 1 cannot be set up; rank 0 must end too, with the first cause. */
+  const char *extra[2] = {"train.packs_per_step=2\n", "train.packs_per_step=2\nmae.decoder_width=15\nmae.decoder_heads=5\n"};
+  rank_call calls[2];
+  run_ranks(2, run, extra, calls);
+  assert_int_not_equal(calls[0].status, SN_OK);
+  assert_int_not_equal(calls[1].status, SN_OK);
+  assert_non_null(strstr(calls[0].err.message, "decoder_width"));
+}
+
+static void test_existing_errors(void **state) {
+  sn_config *config = make_config("");
+  sn_error err;
+  int64_t fold, folds;
+  assert_int_equal(sn_config_set(config, "train.learning_rat", "0.1", "--set", -1, &err), SN_E_ARGUMENT);
+  assert_int_equal(sn_parse_fold("5/5", &fold, &folds, &err), SN_E_ARGUMENT);
+  assert_int_equal(sn_parse_fold("2/5", &fold, &folds, &err), SN_OK);
+  assert_true(fold == 2 && folds == 5);
+  sn_config_destroy(config);
+}
+
+/* A stop flag saves; the next call goes on from there. */
+static void test_stop_saves(void **state) {
+  char whole[320], stopped[320];
+  volatile sig_atomic_t flag = 15;
+  sn_config *config = make_config("");
+  sn_run_data *data;
+  sn_train_result result;
+  sn_error err;
+  train("unstopped", "", false, 0, whole);
+  snprintf(stopped, sizeof stopped, "%s/stopped", root);
+  assert_int_equal(sn_run_data_open(config, stopped, false, NULL, &data, &err), SN_OK);
+  sn_train_options options = {.config = config, .source = sn_run_data_source(data), .run = stopped, .stop = &flag};
+  assert_int_equal(sn_train(&options, &result, &err), SN_OK);
+  assert_true(result.stopped && result.state.step == 1);
+  options.stop = NULL;
+  options.resume = true;
+  assert_int_equal(sn_train(&options, &result, &err), SN_OK);
+  assert_true(result.start_step == 1);
+  assert_same_run(whole, stopped);
+  sn_run_data_destroy(data);
+  sn_config_destroy(config);
+}
+
+/* A half-written checkpoint is passed over, and the one before it is used (fault 31). */
+static void test_damaged_checkpoint_is_passed_over(void **state) {
+  char run[320], path[512], whole[320];
+  train("damaged", "", false, 9, run);
+  train("undamaged", "", false, 0, whole);
+  snprintf(path, sizeof path, "%s/checkpoints/step-000000008/optimizer.safetensors", run);
+  assert_int_equal(truncate(path, 1000), 0);
+  sn_train_result r = train("damaged", "", true, 0, run);
+  assert_int_equal(r.start_step, 4);
+  assert_same_run(whole, run);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_resume_is_bit_exact),       cmocka_unit_test(test_dropout_resumes),
+      cmocka_unit_test(test_loader_threads_do_not_matter), cmocka_unit_test(test_checkpointing_changes_nothing),
+      cmocka_unit_test(test_two_ranks_equal_one),       cmocka_unit_test(test_accumulation_equals_one_pack),
+      cmocka_unit_test(test_rank_failure_stops_all),    cmocka_unit_test(test_existing_errors),
+      cmocka_unit_test(test_stop_saves),                cmocka_unit_test(test_damaged_checkpoint_is_passed_over)};
+  return cmocka_run_group_tests(tests, make_root, remove_root);
+}
