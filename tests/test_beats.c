@@ -14,6 +14,7 @@
 #include "modalities/ecg/beats.h"
 #include "modalities/ecg/ecg_features.h"
 #include "modalities/ecg/leads.h"
+#include "tests/alloc_fault.h"
 #include "tests/memory_recording.h"
 
 static void test_score(void **state) {
@@ -221,6 +222,36 @@ static void test_features(void **state) {
   free(x);
 }
 
+static void test_out_of_memory(void **state) {
+  (void)state;
+  enum { N = 2000 };
+  sn_error err;
+  memory_recording m;
+  double x[N], y[N], onsets[40], features[13], *values[2] = {x, y};
+  const int32_t lead = SN_LEAD_V2;
+  const sn_beat_options vote = {.vote = true, .lead = -1};
+  int64_t count = make_beats(x, N, 250, 1, onsets, 1);
+  make_beats(y, N, 250, -1, onsets, 1);
+  memory_init(&m, 250, 1);
+  memory_channel(&m, "V1", SN_SENSOR_ECG, "mV", 1);
+  memory_channel(&m, "V2", SN_SENSOR_ECG, "mV", 1);
+  memory_segment(&m, 0, N, values);
+  for (int k = 0; k < 2; k++)
+    for (fault_begin(); fault_next();) {
+      sn_beats *beats = NULL;
+      sn_status status = sn_beats_detect(&m.recording, k == 0 ? NULL : &vote, &beats, &err);
+      fault_check(status);
+      assert_true((beats != NULL) == (status == SN_OK));
+      sn_beats_destroy(beats);
+    }
+  for (fault_begin(); fault_next();) {
+    sn_beat_score s;
+    fault_check(sn_beats_score(&s, onsets, count, onsets, count, 0.1, 0, &err));
+    sn_beat_score_free(&s);
+  }
+  for (fault_begin(); fault_next();) fault_check(sn_ecg_features(features, &m.recording, &lead, 1, 0, 0, -1, &err));
+}
+
 /* All 48 excerpts of MIT-BIH, nothing left out. */
 static void test_mitbih(void **state) {
   (void)state;
@@ -275,6 +306,7 @@ static void test_mitbih(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_score),        cmocka_unit_test(test_made_signals),
                                      cmocka_unit_test(test_poor_signals), cmocka_unit_test(test_leads_and_blocks),
-                                     cmocka_unit_test(test_features),     cmocka_unit_test(test_mitbih)};
+                                     cmocka_unit_test(test_features),     cmocka_unit_test(test_out_of_memory),
+                                     cmocka_unit_test(test_mitbih)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* needs: full */
 /* ECG: leads by name, derived leads, tokens, rejection, configuration, and one real window against numpy and scipy. */
 #include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +12,7 @@
 
 #include "core/philox.h"
 #include "modalities/ecg/ecg.h"
+#include "tests/alloc_fault.h"
 #include "tests/golden/signal_golden.h"
 #include "tests/memory_recording.h"
 
@@ -413,6 +415,87 @@ static void test_config(void **state) {
   sn_config_destroy(config);
 }
 
+/* Any number of threads, each on a fresh pipeline's first windows: the same bits as one thread alone. */
+typedef struct reader {
+  sn_ecg *ecg;
+  const sn_recording *recording;
+  sn_sample *samples[8];
+} reader;
+
+static void *read_windows(void *argument) {
+  reader *r = argument;
+  for (int w = 0; w < 8; w++)
+    if (sn_ecg_read_sample(r->ecg, r->recording, 0, 0.25 * w, NULL, &r->samples[w], NULL) != SN_OK) return r;
+  return NULL;
+}
+
+static void test_threads(void **state) {
+  (void)state;
+  const int order[3] = {0, 1, 9};
+  double *x[12];
+  memory_recording m;
+  pthread_t threads[4];
+  reader readers[5] = {0};
+  sn_ecg_options o = sn_ecg_defaults();
+  sn_ecg *shared = make(&o), *alone = make(&o);
+  twelve(x);
+  record(&m, x, order, 3);
+  for (int t = 0; t < 4; t++) {
+    readers[t] = (reader){.ecg = shared, .recording = &m.recording};
+    assert_int_equal(pthread_create(&threads[t], NULL, read_windows, &readers[t]), 0);
+  }
+  readers[4] = (reader){.ecg = alone, .recording = &m.recording};
+  assert_null(read_windows(&readers[4]));
+  for (int t = 0; t < 4; t++) {
+    void *failed = NULL;
+    assert_int_equal(pthread_join(threads[t], &failed), 0);
+    assert_null(failed);
+  }
+  for (int w = 0; w < 8; w++)
+    for (int t = 0; t < 4; t++) assert_same_sample(readers[t].samples[w], readers[4].samples[w]);
+  for (int t = 0; t < 5; t++)
+    for (int w = 0; w < 8; w++) sn_sample_destroy(readers[t].samples[w]);
+  sn_ecg_destroy(shared), sn_ecg_destroy(alone);
+  for (int l = 0; l < 12; l++) free(x[l]);
+}
+
+/* Every allocation may fail: the status says so, nothing leaks, the pipeline can be used again. */
+static void test_out_of_memory(void **state) {
+  (void)state;
+  const int order[2] = {0, 1};
+  double *x[12];
+  memory_recording m;
+  sn_error err;
+  sn_ecg_options o = sn_ecg_defaults();
+  o.derive_leads = true, o.condition.window_s = 2, o.condition.filter_low_hz = 2;
+  o.condition.normalize = SN_NORMALIZE_ROBUST;
+  twelve(x);
+  record(&m, x, order, 2);
+  for (fault_begin(); fault_next();) {
+    sn_ecg *e = NULL;
+    sn_sample *s = NULL;
+    sn_status status = sn_ecg_create(&o, &e, &err);
+    if (status == SN_OK) status = sn_ecg_read_sample(e, &m.recording, 0, 1, NULL, &s, &err);
+    fault_check(status);
+    assert_true((s != NULL) == (status == SN_OK));
+    sn_sample_destroy(s);
+    s = NULL;
+    if (e != NULL) assert_int_equal(sn_ecg_read_sample(e, &m.recording, 0, 1, NULL, &s, &err), SN_OK);
+    sn_sample_destroy(s);
+    sn_ecg_destroy(e);
+  }
+  o.condition.normalize = SN_NORMALIZE_ZSCORE_RECORD;
+  for (fault_begin(); fault_next();) {
+    sn_ecg *e = NULL;
+    sn_ecg_stats stats;
+    sn_status status = sn_ecg_create(&o, &e, &err);
+    if (status == SN_OK) status = sn_ecg_record_stats(e, &m.recording, &stats, &err);
+    fault_check(status);
+    sn_ecg_destroy(e);
+  }
+  for (int l = 0; l < 12; l++) free(x[l]);
+}
+
 /* Two windows of real records against the independent pipeline of make_signal.py. */
 static void test_real_window(void **state) {
   (void)state;
@@ -453,6 +536,7 @@ int main(void) {
       cmocka_unit_test(test_lead_table), cmocka_unit_test(test_leads_by_name), cmocka_unit_test(test_strange_leads),
       cmocka_unit_test(test_lead_check), cmocka_unit_test(test_tokens),        cmocka_unit_test(test_missing_and_flat),
       cmocka_unit_test(test_grid),       cmocka_unit_test(test_record_stats),  cmocka_unit_test(test_options),
-      cmocka_unit_test(test_config),     cmocka_unit_test(test_real_window)};
+      cmocka_unit_test(test_config),     cmocka_unit_test(test_threads),       cmocka_unit_test(test_out_of_memory),
+      cmocka_unit_test(test_real_window)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,6 +17,7 @@
 #include "modalities/ecg/leads.h"
 #include "modalities/ecg/synth_ecg.h"
 #include "modalities/recording.h"
+#include "tests/alloc_fault.h"
 
 static sn_synth_ecg *make(const sn_synth_ecg_options *o, int64_t subject, int64_t recording) {
   sn_synth_ecg *ecg = NULL;
@@ -230,6 +231,31 @@ static void test_written_cohort(void **state) {
   assert_int_equal(sn_remove_tree(dir, &err), SN_OK);
 }
 
+static void test_out_of_memory(void **state) {
+  (void)state;
+  sn_synth_ecg_options o = sn_synth_ecg_defaults();
+  sn_error err;
+  o.seconds = 4, o.rate_hz = 100, o.n_subjects = 1;
+  for (int64_t k = 0; k < 3; k++)
+    for (fault_begin(); fault_next();) {
+      sn_synth_ecg *ecg = NULL;
+      sn_status status = sn_synth_ecg_make(&o, 2, k, &ecg, &err);
+      fault_check(status);
+      assert_true((ecg != NULL) == (status == SN_OK));
+      sn_synth_ecg_destroy(ecg);
+    }
+  char dir[] = "/tmp/sonde-synth-XXXXXX";
+  assert_non_null(mkdtemp(dir));
+  for (fault_begin(); fault_next();) {
+    int64_t written = 0;
+    fault_check(sn_synth_ecg_write(&o, dir, &written, &err));
+    char records[64];
+    snprintf(records, sizeof records, "%s/RECORDS", dir);
+    unlink(records); /* RECORDS comes last: after a failure the folder can be written again */
+  }
+  assert_int_equal(sn_remove_tree(dir, &err), SN_OK);
+}
+
 static void test_options(void **state) {
   (void)state;
   sn_error err;
@@ -255,6 +281,6 @@ static void test_options(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_function_of_the_seed), cmocka_unit_test(test_labels_hold),
                                      cmocka_unit_test(test_limb_leads), cmocka_unit_test(test_written_cohort),
-                                     cmocka_unit_test(test_options)};
+                                     cmocka_unit_test(test_out_of_memory), cmocka_unit_test(test_options)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,6 +50,7 @@ static void features_free(features *f) {
   sn_free(f->filtered);
   sn_free(f->absolute);
   sn_free(f->work);
+  *f = (features){0}; /* a failed create leaves nothing to free twice */
 }
 
 static sn_status features_create(features *f, int64_t n, double rate, sn_error *err) {
@@ -89,6 +90,7 @@ typedef struct filters {
 static void filters_free(filters *f) {
   sn_fir_destroy(f->detect);
   sn_fir_destroy(f->locate);
+  *f = (filters){0};
 }
 
 static sn_status filters_create(filters *f, double rate, const method *m, sn_error *err) {

@@ -10,7 +10,8 @@
  * within the tolerance, and the real output rate, rate_in up / down, is what must be written down.
  *
  * FFT (option): the spectrum of the whole signal is cut or zero-padded, the unpaired Nyquist term halved or doubled as
- * needed; the signal is first extended by odd reflection to a multiple of down, so that the grid is the same; it treats the signal as periodic and needs the whole segment. */
+ * needed; it treats the signal as periodic and needs the whole segment. The signal is first extended by odd reflection
+ * to a multiple of down, so that the grid is the same. */
 #ifndef SN_MODALITIES_SIGNAL_RESAMPLE_H
 #define SN_MODALITIES_SIGNAL_RESAMPLE_H
 
