@@ -163,7 +163,7 @@ static void test_reads_no_more_than_needed(void **state) {
 /* A long gap splits the segment: each side is conditioned as if it stood alone, on the one grid. */
 static void test_long_gap_splits(void **state) {
   (void)state;
-  enum { N = 9000, GAP = 3600, AFTER = 3720, OUT = 3000 }; /* 120 samples = 0.4 s; a patch is 60; multiples of 3 */
+  enum { N = 9000, GAP = 3600, AFTER = 3660, OUT = 3000 }; /* just one patch of 60 samples; multiples of 3 */
   sn_error err;
   sn_condition_options o = band(0.5, 40, 100);
   double *x = noise(N, 3);
