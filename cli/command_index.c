@@ -49,6 +49,7 @@ typedef struct summary {
   status_count statuses[STATUSES_MOST];
   double seconds, bytes;
   int64_t n_subjects, n_without_subject;
+  int64_t n_without_unit, first_without_unit; /* recordings with a channel of unknown unit */
   double took_s;
 } summary;
 
@@ -93,6 +94,12 @@ static void count_status(summary *s, int64_t row) {
   s->statuses[k].n++;
 }
 
+/* A list with an empty part. */
+static bool has_empty(const char *cell) {
+  size_t n = strlen(cell);
+  return n == 0 || cell[0] == ',' || cell[n - 1] == ',' || strstr(cell, ",,") != NULL;
+}
+
 static int compare_groups(const void *a, const void *b) {
   const group *x = a, *y = b;
   if (x->n != y->n) return x->n < y->n ? 1 : -1;
@@ -115,6 +122,7 @@ static sn_status summarize(summary *s, const sn_manifest *manifest, const sn_ind
     s->seconds += number(row->cells[SN_MANIFEST_DURATION]);
     s->bytes += number(row->cells[SN_MANIFEST_SIZE]);
     count_group(s, row);
+    if (has_empty(row->cells[SN_MANIFEST_UNITS]) && s->n_without_unit++ == 0) s->first_without_unit = i;
     if (row->cells[SN_MANIFEST_SUBJECT][0] != 0) {
       subjects[n++] = row->cells[SN_MANIFEST_SUBJECT];
     } else {
@@ -211,6 +219,10 @@ static void print_summary(const summary *s, const char *out) {
     if (s->n_without_subject > 0) printf(", not stated for %" PRId64 " recordings\n", s->n_without_subject);
   } else if (s->manifest->n_ok > 0) {
     printf("  people: not stated in the files (a labels column can name them)\n");
+  }
+  if (s->n_without_unit > 0) {
+    printf("  no known unit: %" PRId64 " recordings, such as %s (--assume-unit gives one)\n", s->n_without_unit,
+           s->manifest->rows[s->first_without_unit].path);
   }
   if (r->n_repeated > 0) printf("  named twice in RECORDS: %" PRId64 "\n", r->n_repeated);
   if (r->n_other > 0) {
@@ -314,7 +326,8 @@ static void write_counts(sn_json_writer *w, const summary *s) {
     const char *key;
     int64_t value;
   } NUMBERS[] = {{"recordings", s->manifest->n}, {"ok", s->manifest->n_ok}, {"subjects", s->n_subjects},
-                 {"without_subject", s->n_without_subject}, {"files", s->report->n_files},
+                 {"without_subject", s->n_without_subject},
+                 {"without_unit", s->n_without_unit}, {"files", s->report->n_files},
                  {"folders", s->report->n_folders}, {"unreadable_folders", s->report->n_unlisted_folders},
                  {"from_cache", s->report->n_reused}, {"bytes", (int64_t)s->bytes}};
   for (size_t i = 0; i < sizeof NUMBERS / sizeof NUMBERS[0]; i++) {

@@ -42,6 +42,7 @@ const sn_config_entry sn_ecg_source_config[] = {
     {"data.verify", SN_CONFIG_CHOICE, "full", 1, 0, NULL, "full|files|none",
      "at a recording's first use: the checksums its format states too, the manifest's alone, or nothing"},
     {"data.open_files", SN_CONFIG_INT, "64", 1, 100000, NULL, NULL, "recordings that are open at a time"},
+    {"data.assume_unit", SN_CONFIG_TEXT, "", 1, 0, NULL, NULL, "unit of channels whose file states none, or an unknown one"},
     {"data.store", SN_CONFIG_TEXT, "", 1, 0, NULL, NULL, "prepared store to read from instead of the recordings; empty: none"},
     {NULL, SN_CONFIG_BOOL, NULL, 0, 0, NULL, NULL, NULL}};
 
@@ -52,7 +53,8 @@ sn_status sn_ecg_source_options_from_config(const sn_config *config, sn_ecg_sour
   out->cache_bytes = (int64_t)sn_config_real(config, "data.cache");
   out->verify = strcmp(verify, "full") == 0 ? SN_VERIFY_FULL : strcmp(verify, "files") == 0 ? SN_VERIFY_FILES : SN_VERIFY_NONE;
   out->most_open = sn_config_int(config, "data.open_files");
-  const char *store = sn_config_text(config, "data.store");
+  const char *store = sn_config_text(config, "data.store"), *unit = sn_config_text(config, "data.assume_unit");
+  out->assume_unit = unit[0] != 0 ? unit : NULL;
   out->store_path = store[0] != 0 ? store : NULL;
   return SN_OK;
 }

@@ -46,9 +46,9 @@ typedef struct sn_ecg_source_options {
   const char *store_path;         /* prepared store (store.h), opened and owned by the source; NULL: read the recordings */
 } sn_ecg_source_options;
 
-/* data.crop, data.cache, data.verify, data.open_files, data.store: beside sn_ecg_config. */
+/* data.crop, data.cache, data.verify, data.open_files, data.assume_unit, data.store: beside sn_ecg_config. */
 extern const sn_config_entry sn_ecg_source_config[];
-/* Fills ecg, random_crop, cache_bytes, most_open, verify and store_path (owned by config) from a configuration with both
+/* Fills ecg, random_crop, cache_bytes, most_open, verify, assume_unit and store_path (owned by config) from a configuration with both
  * tables. */
 SN_MUST_CHECK sn_status sn_ecg_source_options_from_config(const sn_config *config, sn_ecg_source_options *out, sn_error *err);
 

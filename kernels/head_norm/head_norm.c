@@ -63,7 +63,11 @@ static double bytes(const sn_op_call *call, bool backward) {
   return (backward ? 3 : 2) * (double)sn_tensor_bytes(&call->in[0]);
 }
 
-static const sn_op_impl *const impls[] = {&sn_head_norm_cpu, &sn_head_norm_ref, NULL};
+static const sn_op_impl *const impls[] = {
+#if defined(__x86_64__)
+    &sn_head_norm_avx512, &sn_head_norm_avx2,
+#endif
+    &sn_head_norm_cpu, &sn_head_norm_ref, NULL};
 
 /* --- samples --------------------------------------------------------------------------------------------------------- */
 
