@@ -53,7 +53,7 @@ static inline double cohort_value(int number, int64_t lead, double t) {
 
 static inline void cohort_write(const char *root, const cohort_record *r) {
   static const char *const LEADS[] = {"I", "II", "V1", "V2", "V3", "V4", "V5", "V6"};
-  char folder[4096];
+  char folder[8192];
   sn_error err;
   sn_wfdb_signal signals[8];
   int64_t n = (int64_t)(r->seconds * (double)r->rate + 0.5);
@@ -86,7 +86,7 @@ static inline void cohort_write_many(const char *root, int n, double seconds, in
 }
 
 static inline void cohort_write_text(const char *root, const char *name, const char *text) {
-  char path[4096];
+  char path[8192];
   snprintf(path, sizeof path, "%s/%s", root, name);
   if (sn_write_file(path, text, (int64_t)strlen(text), NULL) != SN_OK) abort();
 }
