@@ -251,7 +251,7 @@ static void test_out_of_memory(void **state) {
   for (fault_begin(); fault_next();) {
     int64_t written = 0;
     fault_check(sn_synth_ecg_write(&o, dir, &written, &err));
-    char records[64];
+    char records[96];
     snprintf(records, sizeof records, "%s/RECORDS", dir);
     unlink(records); /* RECORDS comes last: after a failure the folder can be written again */
   }
