@@ -49,11 +49,15 @@ static inline uint32_t unit_of(const sn_gemm_kernel *kernel, const sn_gemm_sourc
 void sn_gemm_pack_part(const sn_gemm_kernel *kernel, int panel, void *packed, const sn_gemm_source *source, int64_t n,
                        int64_t k, int thread, int n_threads) {
   int64_t steps = steps_of(kernel, k), panels = (n + panel - 1) / panel;
-  /* Threads take stretches of steps as well, so that a narrow matrix is shared too. */
-  enum { STRETCH = 128 };
-  int64_t stretches = (steps + STRETCH - 1) / STRETCH, units = panels * stretches;
+  /* A unit of work is a stretch of steps of one panel. Units follow each other along the rows of the source, so that it
+   * is read in order: over steps when k runs along a row, else over panels, with stretches short enough for their rows to
+   * stay in the first-level cache. */
+  int64_t stretch = source->k_is_column ? 128 : 16;
+  int64_t stretches = (steps + stretch - 1) / stretch, units = panels * stretches;
   for (int64_t u = units * thread / n_threads; u < units * (thread + 1) / n_threads; u++) {
-    int64_t p = u / stretches, from = u % stretches * STRETCH, to = from + STRETCH < steps ? from + STRETCH : steps;
+    int64_t p = source->k_is_column ? u / stretches : u % panels;
+    int64_t from = (source->k_is_column ? u % stretches : u / panels) * stretch;
+    int64_t to = from + stretch < steps ? from + stretch : steps;
     uint32_t *dst = (uint32_t *)packed + (p * steps + from) * panel;
     int64_t first = p * panel, wide = n - first < panel ? n - first : panel;
     int64_t per = kernel->pairs ? 2 : 1, k_left = k - from * per, k_here = (to - from) * per;
@@ -61,7 +65,7 @@ void sn_gemm_pack_part(const sn_gemm_kernel *kernel, int panel, void *packed, co
     int64_t shift = from * per * (source->k_is_column ? 1 : source->ld);
     part.data = (const char *)source->data + shift * sn_dtype_size(source->dtype);
     if (k_here > k_left) k_here = k_left;
-    if (wide == panel && kernel->pack != NULL && kernel->pack(panel, dst, &part, first, k_here)) continue;
+    if (kernel->pack != NULL && kernel->pack(panel, (int)wide, dst, &part, first, k_here)) continue;
     for (int64_t j = 0; j < panel; j++)
       for (int64_t step = 0; step < to - from; step++)
         dst[step * panel + j] = j < wide ? unit_of(kernel, &part, first + j, step, k_here) : 0u;

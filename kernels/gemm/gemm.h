@@ -44,8 +44,9 @@ typedef struct sn_gemm_kernel {
   bool pairs;              /* takes bf16 pairs; else floats */
   int rows, width;         /* largest tile */
   void (*run)(const sn_gemm_tile *tile, int rows);
-  /* (optional) Packs one full panel of `panel` rows or columns, from `first` on; false: it does not know this case. */
-  bool (*pack)(int panel, uint32_t *dst, const sn_gemm_source *source, int64_t first, int64_t k);
+  /* (optional) Packs one panel of `panel` rows or columns from `first` on, of which `wide` are there (the others become
+   * zero); false: it does not know this case. */
+  bool (*pack)(int panel, int wide, uint32_t *dst, const sn_gemm_source *source, int64_t first, int64_t k);
 } sn_gemm_kernel;
 
 /* The kernel for products of this type (SN_F32, SN_BF16) on this device. */

@@ -144,14 +144,16 @@ TARGET_512 static inline __m512i units_along(const float *row, int64_t left, boo
   return _mm512_inserti64x4(_mm512_castsi256_si512(to_bf16(low)), to_bf16(high), 1);
 }
 
-TARGET_512 static bool pack_along(int panel, uint32_t *dst, const sn_gemm_source *s, int64_t first, int64_t k, bool pairs) {
+TARGET_512 static bool pack_along(int panel, int wide, uint32_t *dst, const sn_gemm_source *s, int64_t first, int64_t k,
+                                  bool pairs) {
   if (panel % 16 != 0 || s->dtype != SN_F32 || s->round) return false;
   int64_t per = pairs ? 2 : 1, steps = (k + per - 1) / per;
   for (int64_t step = 0; step < steps; step += 16)
     for (int j = 0; j < panel; j += 16) {
       __m512i v[16];
       for (int i = 0; i < 16; i++)
-        v[i] = units_along((const float *)s->data + (first + j + i) * s->ld + step * per, k - step * per, pairs);
+        v[i] = j + i < wide ? units_along((const float *)s->data + (first + j + i) * s->ld + step * per, k - step * per, pairs)
+                            : _mm512_setzero_si512();
       transpose(v);
       for (int i = 0; i < 16 && step + i < steps; i++) _mm512_storeu_si512(dst + (step + i) * panel + j, v[i]);
     }
@@ -163,25 +165,26 @@ TARGET_512 static inline __m256i load_bf16(const sn_gemm_source *s, int64_t at, 
   return to_bf16(_mm512_maskz_loadu_ps(mask, (const float *)s->data + at));
 }
 
-TARGET_512 static bool pack_across(int panel, uint32_t *dst, const sn_gemm_source *s, int64_t first, int64_t k, bool pairs) {
+TARGET_512 static bool pack_across(int panel, int wide, uint32_t *dst, const sn_gemm_source *s, int64_t first, int64_t k,
+                                   bool pairs) {
   if (!pairs && (s->dtype != SN_F32 || s->round)) return false;
   for (int64_t i = 0; i < k; i += pairs ? 2 : 1, dst += panel)
     for (int j = 0; j < panel; j += 16) {
-      __mmask16 mask = first_n(panel - j);
+      __mmask16 mask = first_n(wide - j), room = first_n(panel - j);
       int64_t at = i * s->ld + first + j;
       __m512i v;
       if (!pairs) v = _mm512_castps_si512(_mm512_maskz_loadu_ps(mask, (const float *)s->data + at));
       else v = pairs_of(load_bf16(s, at, mask), i + 1 < k ? load_bf16(s, at + s->ld, mask) : _mm256_setzero_si256());
-      _mm512_mask_storeu_epi32(dst + j, mask, v);
+      _mm512_mask_storeu_epi32(dst + j, room, v);
     }
   return true;
 }
 
-static bool pack_f32(int panel, uint32_t *dst, const sn_gemm_source *s, int64_t first, int64_t k) {
-  return s->k_is_column ? pack_along(panel, dst, s, first, k, false) : pack_across(panel, dst, s, first, k, false);
+static bool pack_f32(int panel, int wide, uint32_t *dst, const sn_gemm_source *s, int64_t first, int64_t k) {
+  return s->k_is_column ? pack_along(panel, wide, dst, s, first, k, false) : pack_across(panel, wide, dst, s, first, k, false);
 }
-static bool pack_bf16(int panel, uint32_t *dst, const sn_gemm_source *s, int64_t first, int64_t k) {
-  return s->k_is_column ? pack_along(panel, dst, s, first, k, true) : pack_across(panel, dst, s, first, k, true);
+static bool pack_bf16(int panel, int wide, uint32_t *dst, const sn_gemm_source *s, int64_t first, int64_t k) {
+  return s->k_is_column ? pack_along(panel, wide, dst, s, first, k, true) : pack_across(panel, wide, dst, s, first, k, true);
 }
 
 TARGET_512 void sn_gemm_round_avx512(uint16_t *dst, const float *src, int64_t n) {
