@@ -305,7 +305,8 @@ static void check_isolation(const char *impl, sn_dtype dtype) {
       expect_same("out of the segment after", impl, dirty->out + 60 * 16, clean->out + 60 * 16, 43 * 16);
       expect_same("gradient of the segment before", impl, dirty->din[0], clean->din[0], 40 * 48);
       expect_same("gradient of the segment after", impl, dirty->din[0] + 60 * 48, clean->din[0] + 60 * 48, 43 * 48);
-      if (causal) expect_near("out before the NaN", impl, dirty->out + 40 * 16, clean->out + 40 * 16, 15 * 16, tolerance(dtype));
+      if (causal)
+        expect_near("out before the NaN", impl, dirty->out + 40 * 16, clean->out + 40 * 16, 15 * 16, tolerance(dtype));
       assert_true(isnan(dirty->out[(causal ? 56 : 46) * 16])); /* it does not vanish either */
     }
     free(clean);

@@ -26,7 +26,7 @@ enum {
   D_STEP = SN_PAIRS ? 2 * SN_LANES : SN_LANES,               /* heads are padded to a multiple of this */
   ROW_STEP = SN_TILES ? 32 : PER_UNIT,                       /* and rows of a query block */
   KEY_STEP = SN_TILES ? 32 : SN_LANES,                       /* and key blocks */
-  KEY_BLOCK = 256,
+  KEY_BLOCK = 512,
   Q_BLOCK = 64,
   Q_ROWS = 256,
   GAP = 16                                                   /* units between rows: no row length of a power of two */
@@ -288,8 +288,8 @@ static void softmax_block(const kernel *k, int64_t q, int64_t rows, int64_t k0, 
     } else {
       float shrink = exp2f(largest[i] - top);
       total[i] = total[i] * shrink + add;
-      if (shrink != 1)
-        for (int64_t c = 0; c < k->dp; c += SN_LANES) vf_store(sums + i * k->dp + c, vf_load(sums + i * k->dp + c) * vf_set1(shrink));
+      float *row = sums + i * k->dp;
+      for (int64_t c = 0; shrink != 1 && c < k->dp; c += SN_LANES) vf_store(row + c, vf_load(row + c) * vf_set1(shrink));
     }
     largest[i] = top;
   }
@@ -363,8 +363,8 @@ static void forward_item(void *user, const sn_attention_item *item) {
 /* Units (even, odd), both rounded. */
 SN_INLINE void store_pairs(unit *dst, vf even, vf odd) {
 #if defined(__AVX512BF16__)
-  const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6, 21, 5, 20,
-                                         4, 19, 3, 18, 2, 17, 1, 16, 0);
+  const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6, 21, 5,
+                                         20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
   __m512i both = (__m512i)_mm512_cvtne2ps_pbh((__m512)odd, (__m512)even);
   vf_store(dst, (vf)_mm512_permutexvar_epi16(order, both));
 #else
@@ -533,7 +533,7 @@ static bool kernel_supports(const sn_device *device, sn_isa needs, const char *l
 
 static int64_t kernel_scratch(const sn_device *device, const sn_op_call *call, bool backward) {
   sn_attention_plan plan = sn_attention_read(call, backward);
-  sn_attention_cut cut = cut_of(true); /* the larger of the two, whatever backward will choose */
+  sn_attention_cut cut = best_cut(&plan, device->n_threads);
   kernel k;
   return device->n_threads * lay_out(&k, &plan, &cut, NULL);
 }

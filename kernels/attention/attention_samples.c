@@ -1,4 +1,4 @@
-/* Example calls of attention: sizes around the blocks of the fast kernels (queries 64 and 256, keys 256), heads that fill
+/* Example calls of attention: sizes around the blocks of the fast kernels (queries 64 and 256, keys 512), heads that fill
  * vectors and heads that do not, segments that are empty on one side or both. */
 #include "kernels/attention/attention_plan.h"
 
@@ -14,8 +14,8 @@
 
 OFFSETS(packed, 0, 12, 62, 62, 63, 100);                /* in 103 rows: 3 of padding */
 OFFSETS(late, 5, 34, 51);                               /* the first rows are in no segment */
-OFFSETS(long_one, 0, 300);                              /* two key blocks, two query pieces */
-OFFSETS(many_blocks, 0, 65, 642);                       /* three key blocks of 193, none a multiple of anything */
+OFFSETS(long_one, 0, 300);                              /* two query pieces */
+OFFSETS(many_blocks, 0, 65, 642);                       /* two key blocks, neither a multiple of anything */
 OFFSETS(ones, 0, 1, 2, 3);
 OFFSETS(single, 0, 1);
 OFFSETS(none, 0);
