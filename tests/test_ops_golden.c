@@ -104,7 +104,7 @@ static const sn_softmax_xent_attr xent = {labels, T, NULL, 0.0}, xent_both = {la
 static const sn_smooth_l1_attr smooth = {0.5};
 static const sn_l2_normalize_attr l2 = {1e-12};
 static const sn_masked_patch_loss_attr patch_l2 = {SN_PATCH_L2, 0}, patch_l1 = {SN_PATCH_L1, 0};
-static const uint8_t rows_flag[T] = {1, 0, 1};
+static const double row_weights[T] = {1, 0, 1};
 static uint8_t valid[T * C];
 static double bce_target[T * C];
 
@@ -124,9 +124,9 @@ static const golden_case cases[] = {
     {"smooth_l1", &sn_op_smooth_l1, &smooth, 3, {{0, T, C, D(smooth_l1, 0)}, {.k = 4, .rows = T, .columns = C}, {.k = -1}}, Y(smooth_l1)},
     {"l2_normalize", &sn_op_l2_normalize, &l2, 1, {{0, T, C, D(l2_normalize, 0)}}, Y(l2_normalize)},
     {"masked_patch_loss, L2", &sn_op_masked_patch_loss, &patch_l2, 4,
-     {{0, T, C, D(patch_l2, 0)}, {.k = 5, .rows = T, .columns = C}, {-2, T, C, .bytes = valid}, {-2, 0, T, .bytes = rows_flag}}, Y(patch_l2)},
+     {{0, T, C, D(patch_l2, 0)}, {.k = 5, .rows = T, .columns = C}, {-2, T, C, .bytes = valid}, {.k = 9, .columns = T, .values = row_weights}}, Y(patch_l2)},
     {"masked_patch_loss, L1", &sn_op_masked_patch_loss, &patch_l1, 4,
-     {{0, T, C, D(patch_l1, 0)}, {.k = 5, .rows = T, .columns = C}, {-2, T, C, .bytes = valid}, {-2, 0, T, .bytes = rows_flag}}, Y(patch_l1)},
+     {{0, T, C, D(patch_l1, 0)}, {.k = 5, .rows = T, .columns = C}, {-2, T, C, .bytes = valid}, {.k = 9, .columns = T, .values = row_weights}}, Y(patch_l1)},
 };
 
 static void golden(void **state) {

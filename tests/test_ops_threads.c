@@ -75,7 +75,7 @@ static const sn_op_sample large[] = {
     {.name = "sum_squares", .n_in = 1, .in = {X}},
     {.name = "adamw", .attr = &adamw, .n_in = 4, .in = {X, X, X, {.n_dims = 2, .shape = {ROWS, WIDTH}, .fill = SN_FILL_POSITIVE}}},
     {.name = "ema_update", .attr = &ema, .n_in = 2, .in = {X, X}},
-    {.name = "masked_patch_loss", .attr = &patch, .n_in = 4, .in = {XB, X, FLAGS(ROWS, WIDTH), FLAGS(ROWS, 1)}},
+    {.name = "masked_patch_loss", .attr = &patch, .n_in = 4, .in = {XB, X, FLAGS(ROWS, WIDTH), {.n_dims = 1, .shape = {ROWS}, .fill = SN_FILL_INDEX, .scale = 3.0}}},
     {.name = "rmsnorm", .attr = &rmsnorm, .n_in = 2, .in = {X, SN_S1(WIDTH)}},
     {.name = "swiglu", .n_in = 1, .in = {SN_S2B(ROWS, 2 * WIDTH)}},
     {.name = "embedding", .attr = &embedding, .n_in = 1, .in = {SN_S2(193, WIDTH)}},

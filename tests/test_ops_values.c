@@ -74,7 +74,7 @@ static void slow_average(void **state) {
 static void mean_of_means(void **state) {
   float first[1] = {2}, second[3] = {1, -1, 1}, zero[3] = {0, 0, 0};
   double sum[3], count[3];
-  uint8_t no_row[3] = {0, 0, 0};
+  float no_row[3] = {0, 0, 0};
   sn_masked_patch_loss_attr attr = {SN_PATCH_L2, 0};
   sn_op_call call = {.op = &sn_op_masked_patch_loss, .attr = &attr, .n_in = 4};
   call.in[0] = sn_tensor_2d(first, SN_F32, 1, 1);
@@ -83,7 +83,7 @@ static void mean_of_means(void **state) {
   call.in[0] = sn_tensor_2d(second, SN_F32, 3, 1);
   call.in[1] = sn_tensor_2d(zero, SN_F32, 3, 1);
   forward(&call, &sum[1], &count[1]);
-  call.in[3] = sn_tensor_1d(no_row, SN_U8, 3);
+  call.in[3] = sn_tensor_1d(no_row, SN_F32, 3);
   forward(&call, &sum[2], &count[2]);
   assert_true((sum[0] + sum[1]) / (count[0] + count[1]) == 1.75);
   assert_true(sum[2] == 0 && count[2] == 0);
