@@ -138,6 +138,10 @@ static sn_status choose_run(const sn_args *args, char **run, sn_error *err) {
 }
 
 static int finish(const sn_args *args, const char *run, const sn_train_result *result, sn_error *err) {
+  if (result->start_step == result->state.step) {
+    fprintf(stderr, "%s: all %lld steps were already done; nothing is left to do\n", run, (long long)result->state.step);
+    return sn_args_has(args, "json") && print_json(run, result, err) != SN_OK ? sn_terminal_fail("pretrain", err) : 0;
+  }
   fprintf(stderr, "%s: %lld steps, loss %.5f, %lld parameters, %s%s\n", run, (long long)result->state.step, result->loss,
           (long long)result->parameters, result->dtype, result->state.inexact ? ", resumed inexactly" : "");
   if (result->state.nonfinite_steps > 0 || result->state.empty_steps > 0)

@@ -17,6 +17,7 @@ typedef struct unit_row {
 static const unit_row UNITS[] = {
     {"nV", VOLTAGE, 1e-9},        {"uV", VOLTAGE, 1e-6},         {"\xC2\xB5V", VOLTAGE, 1e-6},
     {"\xCE\xBCV", VOLTAGE, 1e-6}, {"mV", VOLTAGE, 1e-3},         {"V", VOLTAGE, 1},
+    {"mv", VOLTAGE, 1e-3},        {"uv", VOLTAGE, 1e-6}, /* published headers have them; the prefix keeps its case */
     {"microV", VOLTAGE, 1e-6},    {"fT", FIELD, 1e-15},          {"pT", FIELD, 1e-12},
     {"nT", FIELD, 1e-9},          {"T", FIELD, 1},               {"fT/cm", GRADIENT, 1e-13},
     {"pT/cm", GRADIENT, 1e-10},   {"T/m", GRADIENT, 1},          {"mmHg", PRESSURE, 1},
