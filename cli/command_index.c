@@ -10,9 +10,12 @@
 
 #include "cli/args.h"
 #include "core/alloc.h"
+#include "core/config.h"
 #include "core/fs.h"
 #include "core/json.h"
 #include "datasets/index.h"
+#include "datasets/source_ecg.h"
+#include "datasets/store.h"
 
 static const sn_option OPTIONS[] = {
     {"out", "FILE", false, "write the manifest there (and FILE.cache, which makes the next run quick)"},
@@ -22,6 +25,9 @@ static const sn_option OPTIONS[] = {
     {"assume-unit", "UNIT", false, "unit of channels that state none"},
     {"tolerant", NULL, false, "take truncated or contradicting files, as far as they are sound"},
     {"fresh", NULL, false, "do not use the cache of an earlier run"},
+    {"prepare", "FILE", false, "also write the conditioned signal there (HDF5), for data.store: read instead of the recordings"},
+    {"config", "FILE", false, "with --prepare: a configuration of data.* and ecg.* keys"},
+    {"set", "KEY=VALUE", true, "with --prepare: a key of conditioning, such as data.rate=250Hz"},
     {"threads", "N", false, "threads that read headers (default: one per core)"},
     {"json", NULL, false, "one JSON object on standard output"},
     {NULL, NULL, false, NULL}};
@@ -391,6 +397,40 @@ static double now_s(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* The keys of conditioning alone. */
+static sn_status load_config(const sn_args *args, sn_config **out, sn_error *err) {
+  const sn_config_entry *tables[2] = {sn_ecg_config, sn_ecg_source_config};
+  SN_TRY(sn_config_create(tables, 2, out, err));
+  const char *file = sn_args_get(args, "config");
+  if (file != NULL) SN_TRY(sn_config_load(*out, file, err));
+  for (int64_t i = 0; i < sn_args_count(args, "set"); i++) {
+    SN_TRY(sn_config_set_pair(*out, sn_args_nth(args, "set", i), "--set", err));
+  }
+  return SN_OK;
+}
+
+static sn_status prepare(const sn_args *args, const sn_manifest *manifest, const sn_index_options *options, sn_error *err) {
+  const char *path = sn_args_get(args, "prepare");
+  sn_config *config = NULL;
+  sn_ecg_source_options source = {0};
+  sn_store *store = NULL;
+  int64_t n_faults = 0;
+  sn_status status = load_config(args, &config, err);
+  if (status == SN_OK) status = sn_ecg_source_options_from_config(config, &source, err);
+  if (status != SN_OK) goto done;
+  sn_store_write_options write = {.n_threads = options->n_threads, .verify = source.verify, .tolerant = options->tolerant,
+                                  .assume_unit = options->assume_unit, .log = options->log};
+  SN_TRY_GOTO(sn_store_write(path, manifest, &source.ecg, &write, &n_faults, err), done);
+  SN_TRY_GOTO(sn_store_open(path, manifest, &source.ecg, &store, err), done); /* read back: it must open */
+  char bytes[32];
+  format_bytes((double)sn_store_bytes(store), bytes, sizeof bytes);
+  fprintf(stderr, "sonde index: prepared %s: %s of conditioned signal, %" PRId64 " recordings left out\n", path, bytes, n_faults);
+done:
+  sn_store_close(store);
+  sn_config_destroy(config);
+  return status;
+}
+
 static sn_status run(const sn_args *args, int *exit_code, sn_error *err) {
   const char *out = sn_args_get(args, "out");
   sn_manifest *manifest = NULL;
@@ -403,6 +443,10 @@ static sn_status run(const sn_args *args, int *exit_code, sn_error *err) {
                               .tolerant = sn_args_has(args, "tolerant"), .assume_unit = sn_args_get(args, "assume-unit"),
                               .log = {.write = print_log, .least = SN_LOG_WARNING}};
   double start = now_s();
+  if ((sn_args_has(args, "set") || sn_args_has(args, "config")) && !sn_args_has(args, "prepare")) {
+    status = sn_fail(err, SN_E_ARGUMENT, "--set and --config only matter with --prepare FILE");
+    goto done;
+  }
   SN_TRY_GOTO(sn_args_i64(args, "threads", cores, &options.n_threads, err), done);
   SN_TRY_GOTO(sn_args_f64(args, "shortest", 0, &options.shortest_s, err), done);
   if (options.n_threads < 0 || options.n_threads > 1024 || !(options.shortest_s >= 0)) {
@@ -417,9 +461,11 @@ static sn_status run(const sn_args *args, int *exit_code, sn_error *err) {
   }
   SN_TRY_GOTO(sn_index_directory(sn_args_positional(args, 0), &options, &manifest, &report, err), done);
   if (out != NULL) SN_TRY_GOTO(sn_manifest_save(manifest, out, err), done);
+  double took_s = now_s() - start;
+  if (sn_args_has(args, "prepare")) SN_TRY_GOTO(prepare(args, manifest, &options, err), done);
   SN_TRY_GOTO(sn_alloc(&s, 1, sizeof *s, "summary", err), done);
   SN_TRY_GOTO(summarize(s, manifest, &report, err), done);
-  s->took_s = now_s() - start;
+  s->took_s = took_s;
   if (sn_args_has(args, "json")) {
     SN_TRY_GOTO(write_json(s, out, options.whole_hash, &json, err), done);
     printf("%s\n", json.data);
