@@ -41,18 +41,27 @@ BODY void axpy4_body(double *y, const double alpha[4], const double *const x[4],
   }
 }
 
+/* Tiles of h that stay in the cache while all rows of x go by; the order of additions to an element is that of the rows. */
 BODY void gram_body(double *h, const double *x, const double *weights, int64_t n, int64_t m) {
-  int64_t i = 0;
-  for (; i + 4 <= n; i += 4) {
-    const double *rows[4] = {x + i * m, x + (i + 1) * m, x + (i + 2) * m, x + (i + 3) * m};
-    for (int64_t j = 0; j < m; j++) {
-      double alpha[4];
-      for (int k = 0; k < 4; k++) alpha[k] = weights[i + k] * rows[k][j];
-      axpy4_body(h + j * m, alpha, rows, j + 1);
+  enum { TILE = 128 };
+  for (int64_t j0 = 0; j0 < m; j0 += TILE) {
+    const int64_t j1 = j0 + TILE < m ? j0 + TILE : m;
+    for (int64_t k0 = 0; k0 < j1; k0 += TILE) {
+      int64_t i = 0;
+      for (; i + 4 <= n; i += 4) {
+        const double *rows[4], *from[4];
+        for (int r = 0; r < 4; r++) rows[r] = x + (i + r) * m, from[r] = rows[r] + k0;
+        for (int64_t j = j0; j < j1; j++) {
+          double alpha[4];
+          for (int r = 0; r < 4; r++) alpha[r] = weights[i + r] * rows[r][j];
+          axpy4_body(h + j * m + k0, alpha, from, (j + 1 < k0 + TILE ? j + 1 : k0 + TILE) - k0);
+        }
+      }
+      for (; i < n; i++)
+        for (int64_t j = j0; j < j1; j++)
+          axpy_body(h + j * m + k0, weights[i] * x[i * m + j], x + i * m + k0, (j + 1 < k0 + TILE ? j + 1 : k0 + TILE) - k0);
     }
   }
-  for (; i < n; i++)
-    for (int64_t j = 0; j < m; j++) axpy_body(h + j * m, weights[i] * x[i * m + j], x + i * m, j + 1);
 }
 
 #if defined(__x86_64__)

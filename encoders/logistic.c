@@ -7,7 +7,7 @@
 #include "core/alloc.h"
 #include "encoders/dense_f64.h"
 
-enum { MOST_ITERATIONS = 200, MOST_CG = 400, REFRESH_AFTER = 20, MOST_LINE_SEARCH = 40 };
+enum { MOST_ITERATIONS = 200, MOST_CG = 400, REFRESH_AFTER = 20, MOST_LINE_SEARCH = 40, MOST_WHOLE = 2400 };
 static const double GRADIENT_GOAL = 1e-8;
 
 /* Unknowns theta (q, m): one row per column of logits (q = 1 for two classes, else one per class that is present), m = r + 1
@@ -26,7 +26,9 @@ struct sn_logistic_problem {
   double *residual;      /* (n, q) scratch */
   double *diagonal;      /* (n) scratch */
   double *gradient, *step, *cg_r, *cg_z, *cg_d, *cg_h; /* (q, m) */
-  double *factors;       /* (q, m, m) */
+  bool whole;            /* the Hessian is factorised as a whole, not its diagonal blocks alone */
+  double *factors;       /* (q m, q m), or (q, m, m) */
+  double *block;         /* (m, m) scratch of the whole */
 };
 
 /* ---- the function and its derivatives --------------------------------------------------------------------------------- */
@@ -80,7 +82,7 @@ static double evaluate(sn_logistic_problem *b, double C) {
   return sqrt(sn_f64_dot(b->gradient, b->gradient, b->q * b->m));
 }
 
-/* How large the gradient's rounding error may be: the absolute sums behind it, times a few units in the last place. */
+/* How large the gradient's rounding error may be: the absolute sums behind it, in units of the last place. */
 static double rounding(const sn_logistic_problem *b, double C) {
   double sum = 0;
   for (int64_t i = 0; i < b->n; i++) {
@@ -91,7 +93,7 @@ static double rounding(const sn_logistic_problem *b, double C) {
       sum += (fabs(b->residual[i * b->q + k]) + C * b->weights[i] * p * (1 - p) * (1 + fabs(b->logits[i * b->q + k]))) * length;
     }
   }
-  return 16 * DBL_EPSILON * sum;
+  return DBL_EPSILON * sum;
 }
 
 /* out (q, m) = Hessian at theta times direction (q, m). */
@@ -111,29 +113,66 @@ static void hessian_times(sn_logistic_problem *b, double C, const double *direct
   gather(b, direction, b->residual, out);
 }
 
-/* Cholesky factors of the Hessian's diagonal blocks at theta. */
-static bool factorise(sn_logistic_problem *b, double C) {
-  for (int64_t k = 0; k < b->q; k++) {
-    double *h = b->factors + k * b->m * b->m;
-    memset(h, 0, (size_t)(b->m * b->m) * sizeof *h);
-    for (int64_t i = 0; i < b->n; i++) {
-      const double p = b->p[i * b->q + k];
-      b->diagonal[i] = C * b->weights[i] * p * (1 - p);
-    }
-    sn_f64_gram(h, b->x, b->diagonal, b->n, b->m);
-    double trace = 0;
-    for (int64_t j = 0; j < b->m; j++) trace += h[j * b->m + j];
-    for (int64_t j = 0; j < b->m; j++) h[j * b->m + j] += j < b->r ? 1 : 1e-10 + DBL_EPSILON * trace;
-    if (!sn_f64_cholesky(h, b->m)) return false;
+/* The block (k, l) of the Hessian at theta, without the penalty, added to h (m, m), lower triangle. */
+static void add_block(sn_logistic_problem *b, double C, int64_t k, int64_t l, double *h) {
+  for (int64_t i = 0; i < b->n; i++) {
+    const double p = b->p[i * b->q + k], other = b->p[i * b->q + l];
+    b->diagonal[i] = C * b->weights[i] * (k == l ? p * (1 - p) : -p * other);
   }
-  return true;
+  memset(h, 0, (size_t)(b->m * b->m) * sizeof *h);
+  sn_f64_gram(h, b->x, b->diagonal, b->n, b->m);
+}
+
+/* The penalty, and so much on the intercepts that the direction in which they all move together (which the loss does not
+ * see) does not stop Cholesky: these factors only precondition. */
+static void add_penalty(const sn_logistic_problem *b, double *h, int64_t side) {
+  double trace = 0;
+  for (int64_t j = 0; j < side; j++) trace += h[j * side + j];
+  for (int64_t j = 0; j < side; j++) h[j * side + j] += j % b->m < b->r ? 1 : 1e-10 + 4 * DBL_EPSILON * trace;
+}
+
+/* Cholesky factors of the Hessian at theta: the whole, or its diagonal blocks where the whole is too large. */
+static bool factorise(sn_logistic_problem *b, double C) {
+  const int64_t side = b->q * b->m;
+  if (!b->whole) {
+    for (int64_t k = 0; k < b->q; k++) {
+      double *h = b->factors + k * b->m * b->m;
+      add_block(b, C, k, k, h);
+      add_penalty(b, h, b->m);
+      if (!sn_f64_cholesky(h, b->m)) return false;
+    }
+    return true;
+  }
+  for (int64_t k = 0; k < b->q; k++)
+    for (int64_t l = 0; l <= k; l++) {
+      add_block(b, C, k, l, b->block);
+      for (int64_t i = 0; i < b->m; i++)
+        for (int64_t j = 0; j < b->m; j++)
+          b->factors[(k * b->m + i) * side + l * b->m + j] = i >= j ? b->block[i * b->m + j] : b->block[j * b->m + i];
+    }
+  add_penalty(b, b->factors, side);
+  return sn_f64_cholesky(b->factors, side);
 }
 
 /* ---- one Newton step --------------------------------------------------------------------------------------------------- */
 
-static void precondition(const sn_logistic_problem *b, const double *r, double *z) {
+/* The loss does not see all intercepts moving together: rounding must not grow along that direction. */
+static void remove_common_intercept(const sn_logistic_problem *b, double *v) {
+  double mean = 0;
+  if (b->q == 1) return;
+  for (int64_t k = 0; k < b->q; k++) mean += v[k * b->m + b->r] / (double)b->q;
+  for (int64_t k = 0; k < b->q; k++) v[k * b->m + b->r] -= mean;
+}
+
+static void precondition(const sn_logistic_problem *b, double *r, double *z) {
+  remove_common_intercept(b, r);
   memcpy(z, r, (size_t)(b->q * b->m) * sizeof *z);
-  for (int64_t k = 0; k < b->q; k++) sn_f64_cholesky_solve(b->factors + k * b->m * b->m, b->m, z + k * b->m);
+  if (b->whole) {
+    sn_f64_cholesky_solve(b->factors, b->q * b->m, z);
+  } else {
+    for (int64_t k = 0; k < b->q; k++) sn_f64_cholesky_solve(b->factors + k * b->m * b->m, b->m, z + k * b->m);
+  }
+  remove_common_intercept(b, z);
 }
 
 /* step ~ -Hessian^-1 gradient; returns the iterations taken. */
@@ -222,13 +261,6 @@ static double line_search(sn_logistic_problem *b, double C) {
 
 /* ---- solving ------------------------------------------------------------------------------------------------------------- */
 
-static void centre_intercepts(sn_logistic_problem *b) {
-  double mean = 0;
-  if (b->q == 1) return;
-  for (int64_t k = 0; k < b->q; k++) mean += b->theta[k * b->m + b->r] / (double)b->q;
-  for (int64_t k = 0; k < b->q; k++) b->theta[k * b->m + b->r] -= mean;
-}
-
 static sn_status newton(sn_logistic_problem *b, double C, sn_logistic *out, sn_error *err) {
   bool stale = true;
   double best = INFINITY;
@@ -293,7 +325,7 @@ sn_status sn_logistic_solve(sn_logistic_problem *b, double C, sn_logistic **out,
   SN_TRY_GOTO(sn_alloc(&model->weights, b->n_classes * b->d, sizeof *model->weights, "logistic regression", err), fail);
   SN_TRY_GOTO(sn_alloc(&model->bias, b->n_classes, sizeof *model->bias, "logistic regression", err), fail);
   SN_TRY_GOTO(newton(b, C, model, err), fail);
-  centre_intercepts(b);
+  remove_common_intercept(b, b->theta);
   SN_TRY_GOTO(unpack(b, model, err), fail);
   *out = model;
   return SN_OK;
@@ -393,8 +425,10 @@ static sn_status allocate_scratch(sn_logistic_problem *b, sn_error *err) {
     SN_TRY(sn_alloc(rows[i], b->n * b->q, sizeof(double), "logistic regression", err));
   for (size_t i = 0; i < sizeof unknowns / sizeof unknowns[0]; i++)
     SN_TRY(sn_alloc(unknowns[i], b->q * b->m, sizeof(double), "logistic regression", err));
-  if (!sn_mul_ok(b->m, b->m, &size) || !sn_mul_ok(size, b->q, &size))
+  b->whole = b->q == 1 || b->q * b->m <= MOST_WHOLE;
+  if (!sn_mul_ok(b->m, b->m, &size) || !sn_mul_ok(size, b->whole ? b->q * b->q : b->q, &size))
     return sn_fail(err, SN_E_MEMORY, "logistic regression: %lld features are too many", (long long)b->d);
+  SN_TRY(sn_alloc(&b->block, b->m * b->m, sizeof(double), "logistic regression", err));
   return sn_alloc(&b->factors, size, sizeof(double), "logistic regression", err);
 }
 
@@ -431,7 +465,7 @@ fail:
 void sn_logistic_problem_destroy(sn_logistic_problem *b) {
   if (b == NULL) return;
   double *const arrays[] = {b->x, b->original, b->tau, b->weights, b->theta, b->logits, b->along, b->p, b->residual,
-                            b->diagonal, b->gradient, b->step, b->cg_r, b->cg_z, b->cg_d, b->cg_h, b->factors};
+                            b->diagonal, b->gradient, b->step, b->cg_r, b->cg_z, b->cg_d, b->cg_h, b->factors, b->block};
   for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) sn_free(arrays[i]);
   sn_free(b->present);
   sn_free(b->labels);

@@ -6,8 +6,8 @@
  * centred so that its sum over classes is 0.  s_i = sample weight x class weight; "balanced" gives class k the weight
  * n / (n_classes present x n_k), n_k counted in rows.
  *
- * SOLVER.  Newton steps, each solved by conjugate gradients preconditioned with the Cholesky factors of the Hessian's blocks
- * (one per class) at an earlier point, refreshed where that no longer helps; the line search is exact (safeguarded Newton on
+ * SOLVER.  Newton steps, each solved by conjugate gradients preconditioned with the Cholesky factors of the Hessian (of
+ * its diagonal blocks, one per class, where it is large) at an earlier point, refreshed where that no longer helps; the line search is exact (safeguarded Newton on
  * the derivative along the step, which is convex).  With fewer rows than features the problem is first rotated into the
  * space of its rows (dense_f64.h), which changes nothing of the minimum.  Ends at a gradient 2-norm (thus also maximum
  * norm) of at most 1e-8, or where rounding of the sums allows no less: `gradient` says what was reached and `converged`
