@@ -92,6 +92,9 @@ struct sn_op {
   const sn_op_impl *const *impls;      /* ordered, reference last, then NULL */
   unsigned grad_inputs;                /* bit i: input i can have a gradient */
   unsigned constant_outputs;           /* bit i: output i depends on no differentiable input (a count): it has no gradient */
+  /* Bit i: no backward of this op reads the values of input i / output i (shape and presence still stand), so that the
+   * tape may free them early (sn_tape_release). The tests fill them with NaN before backward. */
+  unsigned unread_in, unread_out;
   /* Optional: rewrites the dtypes that attr names for a run of other types (see sn_op_sample): apply sn_retype to each. */
   void (*retype)(void *attr, sn_dtype residual, sn_dtype product);
   const sn_op_sample *samples;         /* example calls, ended by a name NULL: tests and `sonde selftest` run them all */

@@ -255,6 +255,24 @@ static sn_status check_buffers(const sn_op_case *c, sn_error *err) {
   return SN_OK;
 }
 
+/* Puts NaN in the place of what backward promised not to read, or the kept pointers back. */
+static sn_status hide_unread(sn_op_case *c, sn_tensor *kept_in, sn_tensor *kept_out, void **nan, sn_error *err) {
+  int64_t most = 1;
+  memcpy(kept_in, c->call.in, sizeof c->call.in);
+  memcpy(kept_out, c->call.out, sizeof c->call.out);
+  for (int i = 0; i < c->call.n_in + c->call.n_out; i++) {
+    const sn_tensor *t = i < c->call.n_in ? &c->call.in[i] : &c->call.out[i - c->call.n_in];
+    if (t->data != NULL && sn_tensor_bytes(t) > most) most = sn_tensor_bytes(t);
+  }
+  SN_TRY(sn_alloc_aligned(nan, most, "op case", err));
+  memset(*nan, 0xFF, (size_t)most);
+  for (int i = 0; i < c->call.n_in; i++)
+    if (c->call.in[i].data != NULL && (c->op->unread_in >> i & 1u)) c->call.in[i].data = *nan;
+  for (int i = 0; i < c->call.n_out; i++)
+    if (c->op->unread_out >> i & 1u) c->call.out[i].data = *nan;
+  return SN_OK;
+}
+
 sn_status sn_op_case_run(sn_op_case *c, sn_device *device, const sn_op_impl *impl, bool backward, sn_error *err) {
   sn_status (*function)(sn_device *, const sn_op_call *, sn_error *) = backward ? impl->backward : impl->forward;
   int64_t bytes = impl->scratch != NULL ? impl->scratch(device, &c->call, backward) : 0;
@@ -263,7 +281,15 @@ sn_status sn_op_case_run(sn_op_case *c, sn_device *device, const sn_op_impl *imp
   memset(scratch, ZONE_BYTE, (size_t)(bytes + 2 * ZONE));
   memset(scratch + ZONE, 0xFF, (size_t)bytes);
   c->call.scratch = scratch + ZONE;
-  sn_status status = function(device, &c->call, err);
+  sn_tensor kept_in[SN_OP_MAX_IN], kept_out[SN_OP_MAX_OUT];
+  void *nan = NULL;
+  sn_status status = backward ? hide_unread(c, kept_in, kept_out, &nan, err) : SN_OK;
+  if (status == SN_OK) status = function(device, &c->call, err);
+  if (nan != NULL) {
+    memcpy(c->call.in, kept_in, sizeof kept_in);
+    memcpy(c->call.out, kept_out, sizeof kept_out);
+    sn_free(nan);
+  }
   if (status == SN_OK && (!zone_intact(scratch) || !zone_intact(scratch + ZONE + bytes)))
     status = sn_fail(err, SN_E_STATE, "it wrote outside its %lld bytes of scratch memory", (long long)bytes);
   if (status == SN_OK) status = check_buffers(c, err);

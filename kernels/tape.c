@@ -43,6 +43,7 @@ struct sn_tape {
   bool dry;
   bool saving;   /* false while a segment runs that will be collapsed */
   bool replayed;
+  int64_t segment_start; /* first node of the running segment */
   bool counting; /* false while a segment is computed again */
   double flops;
   node *nodes;
@@ -86,7 +87,7 @@ void sn_tape_destroy(sn_tape *tape) {
 void sn_tape_reset(sn_tape *tape) {
   sn_arena_reset(tape->arena);
   tape->n_nodes = tape->n_values = 0;
-  tape->attr_at = 0;
+  tape->attr_at = tape->segment_start = 0;
   for (int64_t i = 0; i < tape->n_attrs; i++) tape->attrs[i].used = 0;
   tape->saving = tape->options.training;
   tape->counting = true;
@@ -225,7 +226,27 @@ static sn_status finish_record(sn_tape *tape, const sn_op_call *call, sn_value *
     out[i]->needs_grad = needs_grad;
     entry.out[i] = out[i];
   }
-  return new_node(tape, &entry, err);
+  SN_TRY(new_node(tape, &entry, err));
+  bool reads = needs_grad && tape->saving;
+  for (int i = 0; i < call->n_in && reads; i++)
+    if (in[i] != NULL && !(call->op->unread_in >> i & 1u)) in[i]->readers++;
+  for (int i = 0; i < n_out && reads; i++)
+    if (!(call->op->unread_out >> i & 1u)) out[i]->readers++;
+  return SN_OK;
+}
+
+void sn_tape_release(sn_tape *tape, sn_value *value) {
+  if (value == NULL || value->node < tape->segment_start || value->node < 0 || value->readers > 0 || value->keep) return;
+  if (value->released || tape->replayed) return;
+  /* The pointer stays, so that it still counts as present; nothing reads through it. */
+  sn_arena_free(tape->arena, value->tensor.data);
+  value->released = true;
+}
+
+static void free_value(sn_tape *tape, sn_value *value) {
+  if (value->released) value->tensor.data = NULL;
+  else tensor_free(tape, &value->tensor);
+  value->released = false;
 }
 
 sn_status sn_tape_record(sn_tape *tape, const sn_op *op, const void *attr, int n_in, sn_value *const *in, int n_out,
@@ -265,7 +286,7 @@ static void free_node(sn_tape *tape, node *entry, int n_spared, sn_value *const 
   for (int i = 0; i < entry->n_out; i++) {
     sn_value *value = entry->out[i];
     if (value == NULL || value->keep || is_one_of(value, n_spared, spared)) continue;
-    tensor_free(tape, &value->tensor);
+    free_value(tape, value);
   }
   for (int i = 0; i < entry->n_saved; i++) tensor_free(tape, &entry->saved[i]);
 }
@@ -277,6 +298,18 @@ static bool made_after(const sn_tape *tape, const sn_value *value, mark before) 
   return false;
 }
 
+static sn_status run_body(sn_tape *tape, sn_tape_body body, void *user, int n_in, sn_value *const *in, int n_out,
+                          sn_value **out, sn_error *err) {
+  int64_t outer = tape->segment_start;
+  tape->segment_start = tape->n_nodes;
+  SN_TRY(body(tape, user, n_in, in, n_out, out, err));
+  tape->segment_start = outer;
+  for (int i = 0; i < n_out; i++)
+    if (out[i] == NULL || out[i]->released)
+      return sn_fail(err, SN_E_ARGUMENT, "tape: the segment's body left output %d empty, or released it", i);
+  return SN_OK;
+}
+
 /* Runs body without saving, frees what it made except its outputs, forgets its nodes and values, and gives the outputs
  * new places behind the mark. made[i] says whether output i came from a node of the segment (else it passes through). */
 static sn_status run_collapsed(sn_tape *tape, sn_tape_body body, void *user, int n_in, sn_value *const *in, int n_out,
@@ -284,15 +317,13 @@ static sn_status run_collapsed(sn_tape *tape, sn_tape_body body, void *user, int
   mark before = mark_now(tape);
   bool saving = tape->saving;
   tape->saving = false;
-  sn_status status = body(tape, user, n_in, in, n_out, out, err);
+  SN_TRY(run_body(tape, body, user, n_in, in, n_out, out, err));
   tape->saving = saving;
-  if (status != SN_OK) return status;
   for (int64_t i = tape->n_nodes - 1; i >= before.n_nodes; i--) free_node(tape, &tape->nodes[i], n_out, out);
   sn_value kept[MAX_OUT];
   sn_value *old[MAX_OUT];
   bool inner[MAX_OUT];
   for (int i = 0; i < n_out; i++) {
-    if (out[i] == NULL) return sn_fail(err, SN_E_ARGUMENT, "tape: the segment's body left output %d empty", i);
     old[i] = out[i];
     kept[i] = *out[i];
     inner[i] = made_after(tape, out[i], before);
@@ -311,6 +342,7 @@ static sn_status run_collapsed(sn_tape *tape, sn_tape_body body, void *user, int
     SN_TRY(new_value(tape, &out[i], err));
     *out[i] = kept[i];
     out[i]->node = -1;
+    out[i]->readers = 0;
   }
   return SN_OK;
 }
@@ -322,12 +354,15 @@ sn_status sn_tape_segment(sn_tape *tape, sn_tape_body body, void *user, int64_t 
   if (n_in > SN_TAPE_SEGMENT_VALUES || n_out > MAX_OUT || n_in < 0 || n_out < 1)
     return sn_fail(err, SN_E_ARGUMENT, "tape: a segment has up to %d inputs and 1 to %d outputs, found %d and %d",
                    SN_TAPE_SEGMENT_VALUES, MAX_OUT, n_in, n_out);
-  if (tape->saving && !checkpoint) return body(tape, user, n_in, in, n_out, out, err);
+  if (tape->saving && !checkpoint) return run_body(tape, body, user, n_in, in, n_out, out, err);
   node entry = {.body = body, .n_in = n_in, .n_out = n_out, .attr = user};
   if (user_size > 0) SN_TRY(copy_attr(tape, user, user_size, &entry.attr, err));
   bool made[MAX_OUT];
   SN_TRY(run_collapsed(tape, body, user, n_in, in, n_out, out, made, err));
-  for (int i = 0; i < n_in; i++) entry.in[i] = in[i];
+  for (int i = 0; i < n_in; i++) {
+    entry.in[i] = in[i];
+    if (in[i] != NULL) in[i]->readers++; /* the segment may be computed again */
+  }
   for (int i = 0; i < n_out; i++) entry.out[i] = made[i] ? out[i] : NULL;
   return new_node(tape, &entry, err);
 }
@@ -402,14 +437,14 @@ static sn_status replay(sn_tape *tape, int64_t first, sn_error *err);
 static sn_status replay_segment(sn_tape *tape, int64_t index, sn_error *err) {
   node entry = tape->nodes[index]; /* a copy: running the body may move the array */
   for (int i = 0; i < entry.n_out; i++)
-    if (entry.out[i] != NULL && !entry.out[i]->keep) tensor_free(tape, &entry.out[i]->tensor);
+    if (entry.out[i] != NULL && !entry.out[i]->keep) free_value(tape, entry.out[i]);
   mark before = mark_now(tape);
   bool counting = tape->counting;
   sn_value *out[MAX_OUT] = {NULL};
   tape->saving = true;
   tape->counting = false;
   tape->replayed = false;
-  SN_TRY(entry.body(tape, entry.attr, entry.n_in, entry.in, entry.n_out, out, err));
+  SN_TRY(run_body(tape, entry.body, entry.attr, entry.n_in, entry.in, entry.n_out, out, err));
   tape->replayed = true;
   tape->counting = counting;
   for (int i = 0; i < entry.n_out; i++) {

@@ -33,6 +33,8 @@ typedef struct sn_value {
   sn_tensor grad;      /* data NULL until something contributed */
   bool needs_grad;
   bool keep;           /* stays readable after backward, until the reset (the values given to sn_tape_backward) */
+  bool released;       /* its memory was given back early */
+  int32_t readers;     /* recorded nodes whose backward reads it */
   int32_t node;        /* which node produced it, -1: input or parameter */
 } sn_value;
 
@@ -65,6 +67,11 @@ SN_MUST_CHECK sn_status sn_tape_param(sn_tape *tape, sn_value **out, sn_param *p
  * must live until the tape is reset. Called by the ops' own wrappers. */
 SN_MUST_CHECK sn_status sn_tape_record(sn_tape *tape, const sn_op *op, const void *attr, int n_in,
                                        sn_value *const *in, int n_out, sn_value **out, sn_error *err);
+
+/* The caller will not use this value any more: its memory is freed now unless some backward reads it (op->unread_in,
+ * unread_out) - of a sum, for instance, the two terms. Optional: it only saves memory. No effect on inputs, parameters,
+ * values from outside the running segment, and NULL. A value that a segment returns must not be released in it. */
+void sn_tape_release(sn_tape *tape, sn_value *value);
 
 /* Runs body(tape, user, n_in, in, n_out, out, err) as a segment. checkpoint true: its inner values are freed at its end
  * and computed again in backward, so that memory grows with the number of segments instead of with what is inside.

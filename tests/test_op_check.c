@@ -181,6 +181,15 @@ static void backward_faults_are_found(void **state) {
   }
 }
 
+/* A promise not to read what backward does read. */
+static void broken_promises_are_found(void **state) {
+  sn_op other = op;
+  other.unread_out = 3;
+  assert_string_equal(verify(&other, &ref, &sample, SN_RUN_F32).failure, "");
+  other.unread_in = 2;
+  assert_non_null(strstr(verify(&other, &ref, &sample, SN_RUN_F32).failure, "backward: gradient of input 0"));
+}
+
 static void a_zero_reference_needs_a_reason(void **state) {
   static const double zeros[21];
   sn_op_sample zero = sample;
@@ -256,6 +265,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(a_sound_one_passes),
                                      cmocka_unit_test(forward_faults_are_found),
                                      cmocka_unit_test(backward_faults_are_found),
+                                     cmocka_unit_test(broken_promises_are_found),
                                      cmocka_unit_test(a_zero_reference_needs_a_reason),
                                      cmocka_unit_test(wrong_gradients_of_the_reference_are_found),
                                      cmocka_unit_test(inputs_are_a_function_of_the_sample),

@@ -63,7 +63,7 @@ static sn_status mul_backward(sn_device *device, const sn_op_call *call, sn_erro
 
 static const sn_op_impl mul_ref = {.name = "ref", .supports = always, .forward = mul_forward, .backward = mul_backward};
 static const sn_op_impl *const mul_impls[] = {&mul_ref, NULL};
-static const sn_op mul_op = {.name = "mul", .infer = mul_infer, .impls = mul_impls, .grad_inputs = 3};
+static const sn_op mul_op = {.name = "mul", .infer = mul_infer, .impls = mul_impls, .grad_inputs = 3, .unread_in = 1, .unread_out = 3};
 
 /* total: the sum of all elements times a factor, a scalar in the residual type. */
 static sn_status total_infer(sn_op_call *call, bool with_saved, sn_error *e) {
@@ -90,7 +90,7 @@ static sn_status total_backward(sn_device *device, const sn_op_call *call, sn_er
 
 static const sn_op_impl total_ref = {.name = "ref", .supports = always, .forward = total_forward, .backward = total_backward};
 static const sn_op_impl *const total_impls[] = {&total_ref, NULL};
-static const sn_op total_op = {.name = "total", .attr_size = sizeof(double), .infer = total_infer, .impls = total_impls, .grad_inputs = 1};
+static const sn_op total_op = {.name = "total", .attr_size = sizeof(double), .infer = total_infer, .impls = total_impls, .grad_inputs = 1, .unread_in = 1, .unread_out = 1};
 
 static sn_status mul(sn_tape *tape, sn_value **product, sn_value **sum, sn_value *a, sn_value *b, sn_error *e) {
   sn_value *in[2] = {a, b}, *out[2];
@@ -113,7 +113,7 @@ typedef struct model {
   sn_param *w[DEPTH], *b[DEPTH];
   double x[T * C];
   float x32[T * C];
-  bool checkpoint, nested;
+  bool checkpoint, nested, release;
 } model;
 
 static void model_create(model *m, sn_dtype dtype) {
@@ -150,6 +150,13 @@ static sn_status block(sn_tape *tape, model *m, int k, sn_value **x, sn_error *e
   SN_TRY(sn_linear(tape, &y, *x, w, b, sn_tape_residual(tape), e));
   SN_TRY(mul(tape, &square, NULL, *x, *x, e)); /* the same value twice in one call, and used by two nodes */
   SN_TRY(mul(tape, &unused, &sum, y, square, e));
+  if (m->release) {
+    sn_tape_release(tape, *x); /* read by backward, or from before the segment: stays */
+    sn_tape_release(tape, y);
+    sn_tape_release(tape, square); /* the second factor: stays */
+    sn_tape_release(tape, unused);
+    sn_tape_release(tape, unused);
+  }
   *x = sum;
   return SN_OK;
 }
@@ -305,6 +312,33 @@ static void checkpoint_changes_memory_only(void **state) {
     assert_memory_equal(grads[variant], grads[0], sizeof grads[0]);
     assert_true(r[variant].high_water < r[0].high_water);
   }
+}
+
+/* Released values change memory, nothing else, in every kind of segment; the dry run still gives the exact size. */
+static void releasing_changes_memory_only(void **state) {
+  for (int variant = 0; variant < 3; variant++)
+    for (int training = 0; training < 2; training++) {
+      step_result r[2];
+      double grads[2][C * C];
+      for (int release = 0; release < 2; release++) {
+        model m;
+        model_create(&m, SN_F64);
+        m.checkpoint = variant > 0;
+        m.nested = variant > 1;
+        m.release = release;
+        r[release] = run_step(&m, SN_F64, training, 0);
+        OK(r[release].status);
+        assert_int_equal(r[release].measured, r[release].high_water);
+        memcpy(grads[release], m.w[1]->grad.data, sizeof grads[release]);
+        model_destroy(&m);
+      }
+      assert_true(r[0].loss == r[1].loss);
+      assert_memory_equal(r[0].dx, r[1].dx, sizeof r[0].dx);
+      assert_memory_equal(grads[0], grads[1], sizeof grads[0]);
+      assert_true(r[1].high_water <= r[0].high_water);
+      /* Where more than one block's values live at the peak, it must show. */
+      if ((variant == 0 && training) || (variant == 2 && !training)) assert_true(r[1].high_water < r[0].high_water);
+    }
 }
 
 static void inference_holds_less(void **state) {
@@ -475,6 +509,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(gradients_match_differences),
                                      cmocka_unit_test(dry_run_is_exact),
                                      cmocka_unit_test(checkpoint_changes_memory_only),
+                                     cmocka_unit_test(releasing_changes_memory_only),
                                      cmocka_unit_test(inference_holds_less),
                                      cmocka_unit_test(warm_step_leaves_the_heap_alone),
                                      cmocka_unit_test(parameter_gradients),

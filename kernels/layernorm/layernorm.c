@@ -54,6 +54,8 @@ const sn_op sn_op_layernorm = {
     .bytes = sn_bytes_of_call,
     .impls = impls,
     .grad_inputs = 7u,
+    .unread_in = 4u,
+    .unread_out = 1u,
     .retype = retype,
     .samples = samples,
 };
