@@ -67,10 +67,16 @@ sn_status sn_device_create_cpu(const sn_device_options *options, sn_device **out
   return SN_OK;
 }
 
+static void scratch_free(sn_device *device) {
+  if (device->backend_free != NULL && device->scratch != NULL) device->backend_free(device->backend, device->scratch);
+  else sn_free(device->scratch);
+  device->scratch = NULL;
+}
+
 void sn_device_destroy(sn_device *device) {
   if (device == NULL) return;
+  scratch_free(device); /* while the backend is there to take it back */
   if (device->backend != NULL && device->backend_destroy != NULL) device->backend_destroy(device->backend);
-  sn_free(device->scratch);
   sn_free(device);
 }
 
@@ -78,8 +84,9 @@ sn_status sn_device_scratch(sn_device *device, int64_t bytes, void **out, sn_err
   if (bytes > device->scratch_bytes || device->scratch == NULL) {
     void *fresh;
     int64_t size = bytes < 4096 ? 4096 : bytes;
-    SN_TRY(sn_alloc_aligned(&fresh, size, "scratch memory of the ops", err));
-    sn_free(device->scratch);
+    if (device->backend_alloc != NULL) SN_TRY(device->backend_alloc(device->backend, size, &fresh, err));
+    else SN_TRY(sn_alloc_aligned(&fresh, size, "scratch memory of the ops", err));
+    scratch_free(device);
     device->scratch = fresh;
     device->scratch_bytes = size;
   }

@@ -26,6 +26,8 @@ typedef struct sn_device {
   bool capped;                 /* isa_cap took something away: libraries that cannot be capped per device step back */
   void *backend;               /* owned: oneDNN engine, stream and primitive cache, made on first use; else NULL */
   void (*backend_destroy)(void *backend);
+  sn_status (*backend_alloc)(void *backend, int64_t bytes, void **out, sn_error *err); /* the device's own memory; */
+  void (*backend_free)(void *backend, void *memory);                                   /* NULL: the host's */
   void *scratch;               /* owned: the growing scratch buffer of sn_device_scratch */
   int64_t scratch_bytes;
 } sn_device;

@@ -50,7 +50,7 @@ static sn_status ref_forward(sn_device *device, const sn_op_call *call, sn_error
 const sn_op_impl sn_adamw_ref = {
     .name = "ref", .device = SN_DEVICE_CPU, .supports = sn_supports_always, .forward = ref_forward};
 
-static const sn_op_impl *const impls[] = {&sn_adamw_cpu, &sn_adamw_ref, NULL};
+static const sn_op_impl *const impls[] = {&sn_adamw_cpu, &sn_adamw_cuda, &sn_adamw_ref, NULL};
 
 static const sn_adamw_attr first = {1e-2, 0.9, 0.95, 1e-8, 0.05, 1.0, 1}, later = {3e-3, 0.9, 0.999, 1e-8, 0.0, 0.37, 57},
                            decayed = {0.1, 0.8, 0.9, 1e-3, 0.5, 2.0, 3};

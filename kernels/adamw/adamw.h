@@ -22,7 +22,7 @@ typedef struct sn_adamw_attr {
 } sn_adamw_attr;
 
 extern const sn_op sn_op_adamw;
-extern const sn_op_impl sn_adamw_cpu, sn_adamw_ref;
+extern const sn_op_impl sn_adamw_cpu, sn_adamw_cuda, sn_adamw_ref;
 
 /* In place: p, m, v [in, out], grad [in]. SN_E_ARGUMENT when shapes or types differ or an attribute is out of range. */
 SN_MUST_CHECK sn_status sn_adamw(sn_device *device, const sn_tensor *p, const sn_tensor *m, const sn_tensor *v,

@@ -17,7 +17,7 @@ static double flops(const sn_op_call *call, bool backward) {
   return (backward ? 32.0 : 28.0) * (double)sn_tensor_count(&call->in[0]);
 }
 
-static const sn_op_impl *const impls[] = {&sn_gelu_cpu, &sn_gelu_ref, NULL};
+static const sn_op_impl *const impls[] = {&sn_gelu_cpu, &sn_gelu_cuda, &sn_gelu_ref, NULL};
 
 static const sn_gelu_attr by_erf = {SN_GELU_ERF}, by_tanh = {SN_GELU_TANH};
 #define WIDE(rows, columns) {.n_dims = 2, .shape = {rows, columns}, .scale = 3.0}

@@ -19,7 +19,7 @@ typedef enum sn_gelu_kind { SN_GELU_ERF, SN_GELU_TANH } sn_gelu_kind;
 typedef struct sn_gelu_attr { sn_gelu_kind kind; } sn_gelu_attr;
 
 extern const sn_op sn_op_gelu;
-extern const sn_op_impl sn_gelu_cpu, sn_gelu_ref;
+extern const sn_op_impl sn_gelu_cpu, sn_gelu_cuda, sn_gelu_ref;
 
 SN_MUST_CHECK sn_status sn_gelu(sn_tape *tape, sn_value **y, sn_value *x, sn_gelu_kind kind, sn_error *err);
 

@@ -24,7 +24,7 @@ static double flops(const sn_op_call *call, bool backward) {
   return (backward ? 14.0 : 8.0) * (double)sn_tensor_count(&call->in[0]);
 }
 
-static const sn_op_impl *const impls[] = {&sn_layernorm_cpu, &sn_layernorm_ref, NULL};
+static const sn_op_impl *const impls[] = {&sn_layernorm_cpu, &sn_layernorm_cuda, &sn_layernorm_ref, NULL};
 
 static void retype(void *attr, sn_dtype residual, sn_dtype product) {
   sn_layernorm_attr *a = attr;

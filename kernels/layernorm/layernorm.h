@@ -25,7 +25,7 @@ typedef struct sn_layernorm_attr {
 } sn_layernorm_attr;
 
 extern const sn_op sn_op_layernorm;
-extern const sn_op_impl sn_layernorm_cpu, sn_layernorm_ref;
+extern const sn_op_impl sn_layernorm_cpu, sn_layernorm_cuda, sn_layernorm_ref;
 
 SN_MUST_CHECK sn_status sn_layernorm(sn_tape *tape, sn_value **y, sn_value *x, sn_value *gamma, sn_value *beta, double eps,
                                      sn_error *err);
