@@ -140,7 +140,7 @@ typedef struct block_call {
 static sn_status apply_drops(sn_tape *tape, sn_value **x, const block_call *call, int branch, sn_error *err) {
   const sn_backbone_options *o = &call->backbone->options;
   const sn_rows *rows = &call->rows;
-  if (!sn_tape_is_training(tape) || (o->dropout == 0 && o->drop_path == 0)) return SN_OK;
+  if (!sn_tape_is_training(tape) || rows->still || (o->dropout == 0 && o->drop_path == 0)) return SN_OK;
   const uint64_t part = (uint64_t)(2 * call->index + branch);
   if (o->dropout > 0) {
     sn_dropout_attr drop = {.p = o->dropout, .seed = o->seed, .epoch = rows->step, .part = part,

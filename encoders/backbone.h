@@ -48,6 +48,7 @@ typedef struct sn_rows {
   const uint64_t *sample_ids;/* (n_rows) for dropout, 0 beyond the segments; NULL without dropout */
   const int32_t *in_sample;  /* (n_rows) row within its sample; NULL without dropout */
   uint64_t step;             /* dropout differs from step to step */
+  bool still;                /* no dropout even in training: what is frozen gives the same features each time */
 } sn_rows;
 
 /* y (n_rows, C) = normalised output, in y_dtype. */

@@ -302,6 +302,6 @@ sn_status sn_encoder_forward(sn_tape *tape, sn_value **y, const sn_encoder *enco
   }
   sn_rows rows = {.n_rows = input->n_rows, .n_segments = input->n_samples, .offsets = input->offsets,
                   .rope_units = encoder->rope ? input->rope_units : NULL, .sample_ids = input->row_samples,
-                  .in_sample = input->row_in_sample, .step = step};
+                  .in_sample = input->row_in_sample, .step = step, .still = encoder->patch_weight->frozen};
   return sn_backbone_forward(tape, y, encoder->backbone, x, &rows, y_dtype, err);
 }

@@ -64,7 +64,7 @@ void sn_encoder_input_destroy(sn_encoder_input *input);
 /* The time coordinate of a token in unit steps: 0 for the first patch of a grid. */
 double sn_encoder_unit(const sn_encoder *encoder, const sn_token_batch *batch, int64_t token);
 
-/* y (n_rows, C) in y_dtype. step keys dropout. */
+/* y (n_rows, C) in y_dtype. step keys dropout; a frozen encoder (its patch embedding is) has none. */
 SN_MUST_CHECK sn_status sn_encoder_forward(sn_tape *tape, sn_value **y, const sn_encoder *encoder,
                                            const sn_encoder_input *input, uint64_t step, sn_dtype y_dtype,
                                            sn_error *err);

@@ -1,6 +1,7 @@
 #include "engine/checkpoint.h"
 
 #include <stdio.h>
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -53,6 +54,26 @@ static void write_state_fields(sn_json_writer *w, const sn_train_state *state) {
   sn_json_write_f64(w, state->patch_step);
   sn_json_write_key(w, "inexact_resume");
   sn_json_write_bool(w, state->inexact);
+  if (state->phase_updates > 0) {
+    sn_json_write_key(w, "phase_updates");
+    sn_json_write_i64(w, state->phase_updates);
+  }
+  if (state->best_step < 0) return;
+  sn_json_write_key(w, "best_step");
+  sn_json_write_i64(w, state->best_step);
+  sn_json_write_key(w, "best_score");
+  sn_json_write_f64(w, state->best_score);
+}
+
+/* What only runs with phases or evaluations have. */
+static sn_status read_optional(const sn_json *root, sn_train_state *state, sn_error *err) {
+  state->best_step = -1;
+  state->best_score = NAN;
+  if (sn_json_get(root, "phase_updates") != NULL)
+    SN_TRY(sn_json_get_i64(root, "phase_updates", &state->phase_updates, err));
+  if (sn_json_get(root, "best_step") == NULL) return SN_OK;
+  SN_TRY(sn_json_get_i64(root, "best_step", &state->best_step, err));
+  return sn_json_get_f64(root, "best_score", &state->best_score, err);
 }
 
 sn_status sn_checkpoint_read_state(const char *path, sn_train_state *state, sn_json **json, sn_error *err) {
@@ -75,6 +96,7 @@ sn_status sn_checkpoint_read_state(const char *path, sn_train_state *state, sn_j
   }
   SN_TRY_GOTO(sn_json_get_f64(root, "patch_step", &state->patch_step, err), fail);
   SN_TRY_GOTO(sn_json_get_bool(root, "inexact_resume", &state->inexact, err), fail);
+  SN_TRY_GOTO(read_optional(root, state, err), fail);
   sn_free(file);
   *json = root;
   return SN_OK;
@@ -212,13 +234,13 @@ static sn_status list_steps(const char *folder, int64_t **steps, int64_t *n, sn_
   return status;
 }
 
-static sn_status retain(const char *folder, int64_t keep_last, int64_t keep_every, sn_error *err) {
+static sn_status retain(const char *folder, int64_t keep_last, int64_t keep_every, int64_t best_step, sn_error *err) {
   int64_t *steps = NULL, n = 0;
   char *path = NULL, name[64];
   sn_status status;
   SN_TRY_GOTO(list_steps(folder, &steps, &n, err), done);
   for (int64_t i = 0; i + keep_last < n; i++) {
-    if (keep_every > 0 && steps[i] % keep_every == 0) continue;
+    if ((keep_every > 0 && steps[i] % keep_every == 0) || steps[i] == best_step) continue;
     snprintf(name, sizeof name, "step-%09lld", (long long)steps[i]);
     SN_TRY_GOTO(sn_path_join(folder, name, &path, err), done);
     SN_TRY_GOTO(sn_remove_tree(path, err), done);
@@ -255,7 +277,7 @@ sn_status sn_checkpoint_write(const char *run, const sn_params *params, const sn
   SN_TRY_GOTO(sn_rename(writing, final, err), done);
   SN_TRY_GOTO(sn_fsync_path(folder, err), done);
   sn_log_write(log, SN_LOG_DEBUG, "checkpoint step %lld: renamed into place", (long long)state->step);
-  status = retain(folder, keep_last, keep_every, err);
+  status = retain(folder, keep_last, keep_every, state->best_step, err);
 done:
   sn_free(folder);
   sn_free(writing);

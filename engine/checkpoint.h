@@ -20,6 +20,9 @@ typedef struct sn_train_state {
   int64_t metrics_bytes;    /* length of metrics.jsonl */
   int64_t events_bytes;
   int64_t nonfinite_steps, nonfinite_in_row, empty_steps;
+  int64_t phase_updates;    /* updates before the phase began: bias correction counts from there */
+  int64_t best_step;        /* of the evaluations so far; -1: none */
+  double best_score;
   int64_t n_threads;
   char isa[16], dtype[8], version[16];
   char content_hash[65];    /* of the source */
@@ -30,7 +33,7 @@ typedef struct sn_train_state {
 } sn_train_state;
 
 /* ledger: the loader's, as JSON text of one value ("null" when there is none).  keep_last / keep_every: retention after a
- * successful write.  Free space is checked first: SN_E_IO with needed and available bytes, nothing touched. */
+ * successful write; the checkpoint of best_step is always kept.  Free space is checked first: SN_E_IO with needed and available bytes, nothing touched. */
 SN_MUST_CHECK sn_status sn_checkpoint_write(const char *run, const sn_params *params, const sn_train_state *state,
                                             const char *ledger, bool with_moments, int64_t keep_last,
                                             int64_t keep_every, const sn_log *log, sn_error *err);

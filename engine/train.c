@@ -25,8 +25,11 @@ typedef struct trainer {
   sn_loader *loader;
   sn_step_engine *engine;
   sn_metrics *metrics;   /* rank 0 */
+  sn_train_task task;
+  int phase;             /* -1: none has begun */
+  sn_dtype residual, product;
   sn_optimizer_options optimizer;
-  sn_schedule schedule;
+  sn_schedule schedule;  /* total: all steps; lr: the peak of the phase */
   sn_train_state state;
   sn_json *resumed;      /* state.json, until the ledger is read */
   int64_t primitives_at_10;
@@ -63,11 +66,76 @@ static void read_settings(trainer *t) {
                                         .eps = sn_config_real(c, "train.eps"),
                                         .weight_decay = sn_config_real(c, "train.weight_decay"),
                                         .clip = sn_config_real(c, "train.clip"),
-                                        .ema = sn_config_real(c, "train.ema"), .layer_decay = 1};
-  t->schedule = (sn_schedule){.lr = sn_config_real(c, "train.lr"), .min_lr = sn_config_real(c, "train.min_lr"),
-                              .total = steps,
-                              .warmup = (int64_t)floor(sn_config_real(c, "train.warmup") * (double)steps + 0.5),
-                              .decay = (int64_t)floor(sn_config_real(c, "train.decay_share") * (double)steps + 0.5)};
+                                        .ema = sn_config_real(c, "train.ema"), .layer_decay = t->task.layer_decay,
+                                        .n_layers = t->task.n_layers};
+  t->schedule.min_lr = sn_config_real(c, "train.min_lr");
+  t->schedule.total = steps;
+}
+
+static sn_status create_objective_model(void *user, const sn_config *config, const sn_model_shape *shape,
+                                        sn_dtype residual, sn_model **out, sn_error *err) {
+  return sn_model_create(config, shape, residual, (uint64_t)sn_config_int(config, "train.seed"), true, out, err);
+}
+
+static sn_status choose_task(trainer *t, sn_error *err) {
+  const int64_t steps = sn_config_int(t->config, "train.steps");
+  t->phase = -1;
+  t->state.best_step = -1;
+  t->state.best_score = NAN;
+  if (t->options->task == NULL) {
+    t->task = (sn_train_task){.create_model = create_objective_model, .layer_decay = 1, .n_phases = 1,
+                              .phases = {{0, steps, sn_config_real(t->config, "train.lr")}}};
+    return SN_OK;
+  }
+  t->task = *t->options->task;
+  int64_t next = 0;
+  for (int i = 0; i < t->task.n_phases; i++) {
+    if (t->task.phases[i].first != next || t->task.phases[i].last <= next) next = -1;
+    if (next < 0) break;
+    next = t->task.phases[i].last;
+  }
+  if (next != steps) return sn_fail(err, SN_E_ARGUMENT, "phases do not cover the %lld steps in order", (long long)steps);
+  return SN_OK;
+}
+
+static int phase_of(const trainer *t, int64_t step) {
+  int i = 0;
+  while (i + 1 < t->task.n_phases && step >= t->task.phases[i].last) i++;
+  return i;
+}
+
+/* The rate of the next step: every phase has a schedule of its own. */
+static double rate_at(const trainer *t) {
+  const sn_train_phase *p = &t->task.phases[t->phase];
+  const double steps = (double)(p->last - p->first);
+  sn_schedule s = t->schedule;
+  s.lr = p->lr;
+  s.total = p->last - p->first;
+  s.warmup = (int64_t)floor(sn_config_real(t->config, "train.warmup") * steps + 0.5);
+  s.decay = (int64_t)floor(sn_config_real(t->config, "train.decay_share") * steps + 0.5);
+  return sn_schedule_at(&s, t->state.step - p->first);
+}
+
+/* Before each step: when the phase of the step is another, freezes what it freezes; a phase that begins here (not one that
+ * is resumed) has fresh moments. Shapes of activations change with what is frozen, so the step's memory is made anew. */
+static sn_status enter_phase(trainer *t, sn_error *err) {
+  const int phase = phase_of(t, t->state.step);
+  if (phase == t->phase) return SN_OK;
+  t->phase = phase;
+  if (t->task.begin_phase != NULL) SN_TRY(t->task.begin_phase(t->task.user, t->model, phase, err));
+  if (phase > 0 && t->state.step == t->task.phases[phase].first) {
+    for (int64_t i = 0; i < sn_params_count(t->model->params); i++) {
+      sn_param *p = sn_params_at(t->model->params, i);
+      if (p->m.data == NULL) continue;
+      memset(p->m.data, 0, (size_t)sn_tensor_bytes(&p->m));
+      memset(p->v.data, 0, (size_t)sn_tensor_bytes(&p->v));
+    }
+    t->state.phase_updates = t->state.updates;
+  }
+  sn_step_engine_destroy(t->engine);
+  t->engine = NULL;
+  return sn_step_engine_create(t->device, t->model->params, t->model->objective, t->residual, t->product, t->comm,
+                               &t->engine, err);
 }
 
 static sn_status create_loader(trainer *t, sn_error *err) {
@@ -159,6 +227,9 @@ static sn_status load_checkpoint(trainer *t, bool *resumed, sn_error *err) {
   s->nonfinite_steps = old.nonfinite_steps;
   s->nonfinite_in_row = old.nonfinite_in_row;
   s->empty_steps = old.empty_steps;
+  s->phase_updates = old.phase_updates;
+  s->best_step = old.best_step;
+  s->best_score = old.best_score;
   *resumed = true;
 done:
   sn_free(path);
@@ -168,17 +239,19 @@ done:
 static sn_status set_up(trainer *t, sn_train_result *result, sn_error *err) {
   const sn_config *c = t->config;
   sn_model_shape shape;
-  sn_dtype residual, product;
   const char *dtype;
   sn_device_options device = {.n_threads = (int)sn_config_int(c, "train.threads"), .log = t->options->log};
   if (t->options->comm == NULL) SN_TRY(sn_comm_create_single(&t->own_comm, err));
   t->comm = t->options->comm != NULL ? t->options->comm : t->own_comm;
   SN_TRY(sn_device_create_cpu(&device, &t->device, err));
-  sn_train_dtypes(c, t->device, &residual, &product, &dtype);
+  sn_train_dtypes(c, t->device, &t->residual, &t->product, &dtype);
+  SN_TRY(choose_task(t, err));
   read_settings(t);
   SN_TRY(sn_schedule_parse(sn_config_text(c, "train.schedule"), &t->schedule.kind, err));
   SN_TRY(find_shape(t, &shape, err));
-  SN_TRY(sn_model_create(c, &shape, residual, (uint64_t)sn_config_int(c, "train.seed"), true, &t->model, err));
+  SN_TRY(t->task.create_model(t->task.user, c, &shape, t->residual, &t->model, err));
+  /* As in the last phase, which freezes least: that is what needs gradients and moments. */
+  if (t->task.begin_phase != NULL) SN_TRY(t->task.begin_phase(t->task.user, t->model, t->task.n_phases - 1, err));
   SN_TRY(sn_params_set_decay(t->model->params, sn_config_text(c, "train.decay_set"), err));
   SN_TRY(sn_params_prepare_training(t->model->params, t->optimizer.ema > 0, err));
   fill_identity(t, &shape, dtype);
@@ -186,8 +259,7 @@ static sn_status set_up(trainer *t, sn_train_result *result, sn_error *err) {
   SN_TRY(load_checkpoint(t, &result->resumed, err));
   SN_TRY(create_loader(t, err));
   if (t->resumed != NULL) SN_TRY(sn_loader_read_ledger(t->loader, sn_json_get(t->resumed, "ledger"), err));
-  SN_TRY(sn_step_engine_create(t->device, t->model->params, t->model->objective, residual, product, t->comm,
-                               &t->engine, err));
+  SN_TRY(enter_phase(t, err));
   if (t->comm->rank == 0)
     SN_TRY(sn_metrics_open(t->options->run, t->state.metrics_bytes, t->state.events_bytes, &t->metrics, err));
   result->start_step = t->state.step;
@@ -267,7 +339,8 @@ static sn_status write_checkpoint(trainer *t, sn_error *err) {
 }
 
 static sn_status write_metrics(trainer *t, const sn_step_sums *sums, double lr, double grad_norm, bool updated,
-                               double ms, double wait_ms, int64_t step_tokens, sn_error *err) {
+                               double ms, double wait_ms, int64_t step_tokens, const sn_train_scores *scores,
+                               sn_error *err) {
   const sn_objective *o = t->model->objective;
   sn_metrics *m = t->metrics;
   sn_metrics_begin(m, t->state.step);
@@ -284,6 +357,7 @@ static sn_status write_metrics(trainer *t, const sn_step_sums *sums, double lr, 
   sn_metrics_value(m, "grad_norm", grad_norm);
   sn_metrics_count(m, "updated", updated);
   sn_metrics_count(m, "quarantined", sn_loader_quarantined(t->loader));
+  for (int i = 0; i < scores->n; i++) sn_metrics_value(m, scores->names[i], scores->values[i]);
   sn_metrics_timing(m, "step_ms", ms);
   sn_metrics_timing(m, "tok_per_s", ms > 0 ? 1e3 * (double)step_tokens / ms : NAN);
   sn_metrics_timing(m, "model_tflops", ms > 0 ? 1e-9 * sums->flops / ms : NAN);
@@ -311,7 +385,8 @@ static sn_status update(trainer *t, const sn_step *step, sn_step_sums *sums, dou
   }
   updated->finite = isfinite(sums->loss);
   if (updated->finite)
-    SN_TRY(sn_optimizer_step(t->device, t->model->params, &t->optimizer, lr, t->state.updates + 1, updated, err));
+    SN_TRY(sn_optimizer_step(t->device, t->model->params, &t->optimizer, lr,
+                             t->state.updates - t->state.phase_updates + 1, updated, err));
   if (!updated->finite) {
     t->state.nonfinite_steps++;
     t->state.nonfinite_in_row++;
@@ -332,6 +407,30 @@ static sn_status update(trainer *t, const sn_step *step, sn_step_sums *sums, dou
   return v->after_step != NULL ? v->after_step(t->model->objective, (uint64_t)t->state.step, err) : SN_OK;
 }
 
+static bool evaluates_at(const trainer *t, int64_t step) {
+  return t->task.eval_every > 0 && (step % t->task.eval_every == 0 || step == t->schedule.total);
+}
+
+/* Scores of the step just done, and whether it is the best so far. */
+static sn_status evaluate(trainer *t, sn_train_scores *scores, sn_error *err) {
+  *scores = (sn_train_scores){.score = NAN};
+  if (!evaluates_at(t, t->state.step)) return SN_OK;
+  SN_TRY(t->task.evaluate(t->task.user, t->model, t->device, t->product, scores, err));
+  if (isfinite(scores->score) && (t->state.best_step < 0 || scores->score > t->state.best_score)) {
+    t->state.best_step = t->state.step;
+    t->state.best_score = scores->score;
+  }
+  return SN_OK;
+}
+
+/* Whether the last phase has gone on for too long without a better score: a function of the state alone. */
+static bool out_of_patience(const trainer *t) {
+  const int64_t began = t->task.phases[t->task.n_phases - 1].first;
+  const int64_t since = t->state.best_step > began ? t->state.best_step : began;
+  return t->task.patience > 0 && t->task.eval_every > 0 && evaluates_at(t, t->state.step) &&
+         t->state.step - since >= t->task.patience * t->task.eval_every;
+}
+
 static sn_status run_step(trainer *t, sn_step *step, double start_ms, sn_error *err) {
   int64_t seen[2] = {0, step->n_samples};
   sn_step_sums sums;
@@ -340,15 +439,18 @@ static sn_status run_step(trainer *t, sn_step *step, double start_ms, sn_error *
   for (int64_t i = 0; i < step->n_packs; i++)
     if (step->packs[i].batch != NULL) seen[0] += step->packs[i].batch->n_tokens;
   SN_TRY(sn_comm_all_reduce_sum(t->comm, seen, 2, SN_I64, err));
-  const double lr = sn_schedule_at(&t->schedule, t->state.step);
+  SN_TRY(enter_phase(t, err));
+  const double lr = rate_at(t);
   SN_TRY(update(t, step, &sums, lr, &updated, &did_update, err));
   t->state.step++;
   t->state.tokens += seen[0];
   t->state.samples += seen[1];
   t->state.position = step->position;
+  sn_train_scores scores;
+  SN_TRY(evaluate(t, &scores, err));
   if (t->metrics == NULL) return SN_OK;
   const double ms = now_ms() - start_ms;
-  SN_TRY(write_metrics(t, &sums, lr, updated.grad_norm, did_update, ms, step->wait_ms, seen[0], err));
+  SN_TRY(write_metrics(t, &sums, lr, updated.grad_norm, did_update, ms, step->wait_ms, seen[0], &scores, err));
   if (t->options->progress != NULL) {
     sn_progress p = {.step = t->state.step, .steps = t->schedule.total, .loss = sums.loss, .lr = lr,
                      .tokens_per_s = ms > 0 ? 1e3 * (double)seen[0] / ms : 0,
@@ -371,6 +473,10 @@ static sn_status loop(trainer *t, sn_train_result *result, sn_error *err) {
   const int64_t every = sn_config_int(t->config, "train.checkpoint_every");
   int64_t saved = result->resumed ? t->state.step : -1;
   for (int64_t done = 0; t->state.step < t->schedule.total; done++) {
+    if (out_of_patience(t)) {
+      result->ended_early = true;
+      break;
+    }
     if (t->options->stop_after > 0 && done == t->options->stop_after) return SN_OK;
     sn_step *step = NULL;
     const double start = now_ms();
@@ -384,7 +490,7 @@ static sn_status loop(trainer *t, sn_train_result *result, sn_error *err) {
     if (done > 9) result->primitives_after_10 = t->device->primitives_created - t->primitives_at_10;
     bool stop;
     SN_TRY(asked_to_stop(t, &stop, err));
-    if (stop || t->state.step % every == 0 || t->state.step == t->schedule.total) {
+    if (stop || t->state.step % every == 0 || evaluates_at(t, t->state.step) || t->state.step == t->schedule.total) {
       SN_TRY(write_checkpoint(t, err));
       saved = t->state.step;
     }
@@ -397,6 +503,9 @@ static sn_status loop(trainer *t, sn_train_result *result, sn_error *err) {
     return sn_fail(err, SN_E_STATE, "no step was made: train.steps is %lld", (long long)t->schedule.total);
   if (t->state.updates == 0)
     return sn_fail(err, SN_E_STATE, "%lld steps changed nothing: no sample had a valid target",
+                   (long long)t->state.step);
+  if (t->task.eval_every > 0 && t->state.best_step < 0)
+    return sn_fail(err, SN_E_STATE, "%lld steps, and the score on the validation part was never defined",
                    (long long)t->state.step);
   return SN_OK;
 }

@@ -12,7 +12,45 @@
 #include "core/log.h"
 #include "datasets/source.h"
 #include "engine/checkpoint.h"
+#include "engine/model.h"
 #include "kernels/comm/comm.h"
+
+/* What is trained, where it is not the pretraining that the configuration names (NULL in the options).  Fine-tuning is one.
+ *
+ * PHASES cover [0, train.steps) in order.  Each has its own warm-up and schedule over its own steps, and begins with fresh
+ * moments, so that what was frozen before starts as in a new run.
+ * EVALUATION every eval_every steps and at the end gives a score (more is better); a checkpoint is written there, and the
+ * best one's is kept whatever train.keep_last says.  Best step and score are part of the checkpoint, so that a resumed run
+ * decides the same. */
+typedef struct sn_train_phase {
+  int64_t first, last; /* steps [first, last) */
+  double lr;           /* peak */
+} sn_train_phase;
+
+enum { SN_TRAIN_PHASES = 4, SN_TRAIN_SCORES = 4 };
+
+typedef struct sn_train_scores {
+  double score;        /* what the best step is chosen by; NaN: undefined, never chosen */
+  int n;
+  const char *names[SN_TRAIN_SCORES]; /* keys in metrics.jsonl */
+  double values[SN_TRAIN_SCORES];
+} sn_train_scores;
+
+typedef struct sn_train_task {
+  void *user;
+  sn_status (*create_model)(void *user, const sn_config *config, const sn_model_shape *shape, sn_dtype residual,
+                            sn_model **out, sn_error *err);
+  double layer_decay;  /* learning rate of layer l is lr * layer_decay^(n_layers - l) (objectives.md O3); 1: none */
+  int64_t n_layers;
+  int n_phases;
+  sn_train_phase phases[SN_TRAIN_PHASES];
+  /* Sets what is frozen in a phase: a pure function of its number.  The last phase freezes least.  NULL: nothing. */
+  sn_status (*begin_phase)(void *user, sn_model *model, int phase, sn_error *err);
+  int64_t eval_every;  /* 0: no evaluation */
+  int64_t patience;    /* evaluations of the last phase without a better score before the run ends; 0: never */
+  sn_status (*evaluate)(void *user, const sn_model *model, sn_device *device, sn_dtype product, sn_train_scores *scores,
+                        sn_error *err);
+} sn_train_task;
 
 typedef struct sn_progress {
   int64_t step, steps;
@@ -24,6 +62,7 @@ typedef struct sn_train_options {
   sn_source *source;                 /* borrowed */
   const char *run;                   /* folder; made when it is not there */
   sn_comm *comm;                     /* NULL: a single rank */
+  const sn_train_task *task;         /* NULL: pretraining */
   bool resume;                       /* go on from the newest complete checkpoint; from step 0 when there is none */
   const volatile sig_atomic_t *stop; /* not 0: save and return at the end of the step; may be NULL */
   int64_t stop_after;                /* return without saving after this many steps of this call; 0: never (tests) */
@@ -37,6 +76,7 @@ typedef struct sn_train_result {
   double loss;                 /* of the last step with terms, NaN if there was none */
   bool stopped;                /* by the stop flag, saved */
   bool resumed;
+  bool ended_early;            /* by the task's patience */
   int64_t start_step;
   int64_t primitives_after_10; /* library primitives created after the tenth step: 0 is right */
   int64_t parameters;
