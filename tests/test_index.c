@@ -6,9 +6,11 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "cohort.h"
+#include "core/json.h"
 #include "datasets/index.h"
 
 static sn_status index_with(const char *root, sn_index_options options, sn_manifest **manifest, sn_index_report *report,
@@ -323,6 +325,72 @@ static void test_damaged_manifests(void **state) {
   cohort_remove(root);
 }
 
+/* The command: exit status, JSON that parses, the manifest file, unreadable folders. */
+static int command(const char *arguments, const char *output) {
+  sn_string line = {0};
+  CHECK(sn_string_printf(&line, fault, "'%s' index %s >'%s' 2>/dev/null", SONDE_COMMAND, arguments, output));
+  int status = system(line.data);
+  sn_string_free(&line);
+  assert_true(WIFEXITED(status));
+  return WEXITSTATUS(status);
+}
+
+static int64_t json_number(const sn_json *json, const char *key) {
+  int64_t value = -1;
+  CHECK(sn_json_get_i64(json, key, &value, fault));
+  return value;
+}
+
+static void test_command(void **state) {
+  char *root = tree(), output[4200], arguments[16000];
+  snprintf(output, sizeof output, "%s.out", root);
+  snprintf(arguments, sizeof arguments, "'%s' --json --out '%s.tsv'", root, root);
+  assert_int_equal(command(arguments, output), 0);
+  sn_json *json = NULL;
+  CHECK(sn_json_load(output, &json, fault));
+  assert_int_equal(json_number(json, "recordings"), 3);
+  assert_int_equal(json_number(json, "ok"), 3);
+  assert_int_equal(sn_json_length(sn_json_get(json, "kinds")), 3);
+  assert_int_equal(sn_json_length(sn_json_get(json, "left_out")), 0);
+  const char *hash = NULL;
+  CHECK(sn_json_get_string(json, "sha256", &hash, fault));
+  sn_manifest *m = NULL;
+  char path[4200];
+  snprintf(path, sizeof path, "%s.tsv", root);
+  CHECK(sn_manifest_load(path, root, NULL, &m, fault));
+  assert_string_equal(m->hash, hash);
+  sn_manifest_destroy(m);
+  sn_json_destroy(json);
+  /* A store beside it, with options; a key that is not known. */
+  snprintf(arguments, sizeof arguments, "'%s' --prepare '%s.h5' --set data.rate=50Hz --set data.filter_high=20", root, root);
+  assert_int_equal(command(arguments, output), 0);
+  snprintf(arguments, sizeof arguments, "'%s' --prepare '%s.h5' --set data.rat=50Hz", root, root);
+  assert_int_not_equal(command(arguments, output), 0);
+  snprintf(arguments, sizeof arguments, "'%s' --set data.rate=50Hz", root);
+  assert_int_not_equal(command(arguments, output), 0);
+  /* A folder that cannot be listed is a line and an exit status; the rest is there. */
+  snprintf(path, sizeof path, "%s/loop", root);
+  assert_int_equal(symlink(".", path), 0);
+  snprintf(arguments, sizeof arguments, "'%s' --json", root);
+  assert_int_equal(command(arguments, output), 1);
+  CHECK(sn_json_load(output, &json, fault));
+  assert_int_equal(json_number(json, "ok"), 3);
+  assert_int_equal(json_number(json, "unreadable_folders"), 1);
+  sn_json_destroy(json);
+  char *empty = cohort_directory();
+  snprintf(arguments, sizeof arguments, "'%s'", empty);
+  assert_int_not_equal(command(arguments, output), 0);
+  assert_int_not_equal(command("/nowhere/at/all", output), 0);
+  assert_int_not_equal(command("", output), 0);
+  cohort_remove(empty);
+  static const char *const LEFT[] = {".out", ".tsv", ".tsv.cache", ".h5"};
+  for (int i = 0; i < 4; i++) {
+    snprintf(path, sizeof path, "%s%s", root, LEFT[i]);
+    unlink(path);
+  }
+  cohort_remove(root);
+}
+
 static void test_real_sets(void **state) {
   const char *data = getenv("SONDE_DATA");
   if (data == NULL) {
@@ -361,6 +429,7 @@ int main(void) {
                                      cmocka_unit_test(test_cache),
                                      cmocka_unit_test(test_checksums),
                                      cmocka_unit_test(test_damaged_manifests),
+                                     cmocka_unit_test(test_command),
                                      cmocka_unit_test(test_real_sets)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
