@@ -1,12 +1,15 @@
 #include "encoders/encoder.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/alloc.h"
 #include "kernels/add/add.h"
 #include "kernels/cast/cast.h"
+#include "kernels/conv/conv.h"
 #include "kernels/gather_rows/gather_rows.h"
+#include "kernels/gelu/gelu.h"
 #include "kernels/linear/linear.h"
 
 const sn_config_entry sn_encoder_config[] = {
@@ -23,12 +26,20 @@ const sn_config_entry sn_encoder_config[] = {
      "time: fixed sine-cosine added to the tokens, rotary in attention, or none"},
     {"model.channel", SN_CONFIG_CHOICE, "table", 0, 0, NULL, "table|direction|none",
      "channel: learned row per channel, linear map of its direction, or none"},
+    {"model.embedder", SN_CONFIG_CHOICE, "linear", 0, 0, NULL, "linear|conv",
+     "patch embedder: one linear map, or convolutions with GELU before it"},
+    {"model.stem_layers", SN_CONFIG_INT, "2", 1, 8, NULL, NULL, "conv: convolutions of the stem"},
+    {"model.stem_channels", SN_CONFIG_INT, "32", 1, 4096, NULL, NULL, "conv: channels of each"},
+    {"model.stem_kernel", SN_CONFIG_INT, "5", 1, 255, NULL, NULL, "conv: kernel, odd; padded by half of it"},
+    {"model.stem_stride", SN_CONFIG_INT, "2", 1, 64, NULL, NULL, "conv: stride of each"},
     {"model.class_token", SN_CONFIG_BOOL, "false", 0, 0, NULL, NULL, "a learned token at the head of each sample"},
     {"model.dropout", SN_CONFIG_REAL, "0", 0, 0.9, NULL, NULL, "dropout on both residual branches"},
     {"model.drop_path", SN_CONFIG_REAL, "0", 0, 0.9, NULL, NULL, "stochastic depth of the last block, linear from 0"},
     {"model.checkpoint", SN_CONFIG_BOOL, "false", 0, 0, NULL, NULL,
      "activation checkpointing per block: less memory, one more forward pass"},
     {NULL, 0, NULL, 0, 0, NULL, NULL, NULL}};
+
+enum { MOST_STEM_LAYERS = 8 };
 
 typedef enum channel_kind { CHANNEL_NONE, CHANNEL_TABLE, CHANNEL_DIRECTION } channel_kind;
 
@@ -37,6 +48,9 @@ struct sn_encoder {
   int64_t width, depth;
   bool sincos, rope;
   channel_kind channel;
+  int n_stem;                            /* 0: linear embedder */
+  sn_conv_attr stem[MOST_STEM_LAYERS];
+  sn_param *stem_weight[MOST_STEM_LAYERS], *stem_bias[MOST_STEM_LAYERS];
   sn_param *patch_weight, *patch_bias;
   sn_param *channel_weight;
   sn_param *class_token;
@@ -68,8 +82,41 @@ static sn_backbone_options backbone_options(const sn_config *config) {
   return o;
 }
 
-static sn_status add_parameters(sn_encoder *e, sn_params *params, sn_error *err) {
-  const int64_t c = e->width, p = e->data.patch_size;
+/* Convolutions along a patch; *values: how many values of a patch are left for the linear map. */
+static sn_status add_stem(sn_encoder *e, sn_params *params, const sn_config *config, int64_t *values, sn_error *err) {
+  const int64_t kernel = sn_config_int(config, "model.stem_kernel"), channels = sn_config_int(config, "model.stem_channels");
+  *values = e->data.patch_size;
+  if (strcmp(sn_config_text(config, "model.embedder"), "conv") != 0) return SN_OK;
+  if (kernel % 2 == 0)
+    return sn_fail(err, SN_E_ARGUMENT, "model.stem_kernel %lld: expected an odd number, so that half of it pads each side",
+                   (long long)kernel);
+  const int n = (int)sn_config_int(config, "model.stem_layers");
+  int64_t size = e->data.patch_size;
+  for (int i = 0; i < n; i++) {
+    char name[64];
+    int64_t shape[3] = {channels, i == 0 ? 1 : channels, kernel}, row[1] = {channels};
+    e->stem[i] = (sn_conv_attr){.n_spatial = 1, .size = {size}, .kernel = {kernel},
+                                .stride = {sn_config_int(config, "model.stem_stride")}, .padding = {kernel / 2},
+                                .channels_in = shape[1], .channels_out = channels};
+    size = sn_conv_out_size(&e->stem[i], 0);
+    if (size < 1) return sn_fail(err, SN_E_ARGUMENT, "model.stem_layers %d: nothing of a patch of %lld values is left", n,
+                                 (long long)e->data.patch_size);
+    snprintf(name, sizeof name, "embed.stem.%d.weight", i);
+    SN_TRY(sn_params_add(params, name, SN_ROLE_WEIGHT, 3, shape, SN_INIT_XAVIER_UNIFORM, 1, &e->stem_weight[i], err));
+    snprintf(name, sizeof name, "embed.stem.%d.bias", i);
+    SN_TRY(sn_params_add(params, name, SN_ROLE_BIAS, 1, row, SN_INIT_UNIFORM_FAN_IN, (double)(shape[1] * kernel),
+                         &e->stem_bias[i], err));
+    e->stem_weight[i]->layer = e->stem_bias[i]->layer = 0;
+  }
+  e->n_stem = n;
+  *values = size * channels;
+  return SN_OK;
+}
+
+static sn_status add_parameters(sn_encoder *e, sn_params *params, const sn_config *config, sn_error *err) {
+  const int64_t c = e->width;
+  int64_t p;
+  SN_TRY(add_stem(e, params, config, &p, err));
   int64_t weight[2] = {c, p}, row[1] = {c};
   SN_TRY(sn_params_add(params, "embed.patch.weight", SN_ROLE_WEIGHT, 2, weight, SN_INIT_XAVIER_UNIFORM, 1,
                        &e->patch_weight, err));
@@ -113,7 +160,7 @@ sn_status sn_encoder_create(sn_params *params, const sn_config *config, const sn
                      (long long)e->width);
     goto fail;
   }
-  SN_TRY_GOTO(add_parameters(e, params, err), fail);
+  SN_TRY_GOTO(add_parameters(e, params, config, err), fail);
   if (sn_config_bool(config, "model.class_token")) {
     int64_t shape[2] = {1, e->width};
     SN_TRY_GOTO(sn_params_add(params, "embed.class_token", SN_ROLE_TOKEN, 2, shape, SN_INIT_NORMAL, 0.02,
@@ -266,6 +313,24 @@ sn_status sn_add_positions(sn_tape *tape, sn_value **y, sn_value *x, void *table
   return sn_add(tape, y, x, gathered, err);
 }
 
+/* Patches to tokens. */
+static sn_status embed(sn_tape *tape, sn_value **x, const sn_encoder *e, const sn_encoder_input *in, sn_error *err) {
+  sn_value *weight, *bias;
+  SN_TRY(sn_tape_input(tape, x, sn_tensor_2d(in->patches, SN_F32, in->n_slots, e->data.patch_size), false, err));
+  SN_TRY(sn_cast(tape, x, *x, sn_tape_product(tape), err));
+  for (int i = 0; i < e->n_stem; i++) {
+    sn_conv_attr attr = e->stem[i];
+    attr.y_dtype = sn_tape_product(tape);
+    SN_TRY(sn_tape_param(tape, &weight, e->stem_weight[i], err));
+    SN_TRY(sn_tape_param(tape, &bias, e->stem_bias[i], err));
+    SN_TRY(sn_conv(tape, x, *x, weight, bias, &attr, err));
+    SN_TRY(sn_gelu(tape, x, *x, SN_GELU_ERF, err));
+  }
+  SN_TRY(sn_tape_param(tape, &weight, e->patch_weight, err));
+  SN_TRY(sn_tape_param(tape, &bias, e->patch_bias, err));
+  return sn_linear(tape, x, *x, weight, bias, sn_tape_residual(tape), err);
+}
+
 static sn_status add_channel(sn_tape *tape, sn_value **x, const sn_encoder *e, const sn_encoder_input *in,
                              sn_error *err) {
   sn_value *weight, *rows;
@@ -284,14 +349,8 @@ static sn_status add_channel(sn_tape *tape, sn_value **x, const sn_encoder *e, c
 
 sn_status sn_encoder_forward(sn_tape *tape, sn_value **y, const sn_encoder *encoder, const sn_encoder_input *input,
                              uint64_t step, sn_dtype y_dtype, sn_error *err) {
-  sn_value *x, *weight, *bias;
-  const sn_dtype residual = sn_tape_residual(tape);
-  SN_TRY(sn_tape_input(tape, &x, sn_tensor_2d(input->patches, SN_F32, input->n_slots, encoder->data.patch_size), false,
-                       err));
-  SN_TRY(sn_cast(tape, &x, x, sn_tape_product(tape), err));
-  SN_TRY(sn_tape_param(tape, &weight, encoder->patch_weight, err));
-  SN_TRY(sn_tape_param(tape, &bias, encoder->patch_bias, err));
-  SN_TRY(sn_linear(tape, &x, x, weight, bias, residual, err));
+  sn_value *x;
+  SN_TRY(embed(tape, &x, encoder, input, err));
   if (encoder->sincos)
     SN_TRY(sn_add_positions(tape, &x, x, input->position_table, input->n_positions, input->position_index, err));
   SN_TRY(add_channel(tape, &x, encoder, input, err));

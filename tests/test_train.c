@@ -113,6 +113,26 @@ static void test_loader_threads_do_not_matter(void **state) {
   assert_same_run(one, other);
 }
 
+/* Every option of the encoder trains, and resumes to the same bytes. */
+static void test_variants_resume(void **state) {
+  static const char *const VARIANTS[] = {
+      "model.embedder=conv\nmodel.stem_channels=8\nmodel.class_token=true\n",
+      "model.norm=rmsnorm\nmodel.activation=swiglu\nmodel.qk_norm=rmsnorm\nmodel.qkv_bias=false\n",
+      "model.position=rope\nmodel.qk_norm=layernorm\nmodel.activation=gelu_tanh\nmodel.channel=direction\n",
+      "mae.mask=contiguous\nmae.mask_scope=channel\nmae.target=raw\nmae.loss=l1\nmae.reduction=sample_mean\n",
+      "objective.name=mae2022\nmodel.position=none\nmae.loss=smooth_l1\ntrain.schedule=wsd\n"};
+  for (size_t i = 0; i < sizeof VARIANTS / sizeof VARIANTS[0]; i++) {
+    char whole[320], parts[320], a[32], b[32];
+    snprintf(a, sizeof a, "variant_%zu_whole", i);
+    snprintf(b, sizeof b, "variant_%zu_parts", i);
+    sn_train_result r = train(a, VARIANTS[i], false, 0, whole);
+    assert_true(isfinite(r.loss) && r.primitives_after_10 == 0);
+    train(b, VARIANTS[i], false, 5, parts);
+    train(b, VARIANTS[i], true, 0, parts);
+    assert_same_run(whole, parts);
+  }
+}
+
 /* Activation checkpointing computes the same numbers again. */
 static void test_checkpointing_changes_nothing(void **state) {
   char plain[320], segments[320];
@@ -276,7 +296,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_resume_is_bit_exact),       cmocka_unit_test(test_dropout_resumes),
       cmocka_unit_test(test_loader_threads_do_not_matter), cmocka_unit_test(test_checkpointing_changes_nothing),
-      cmocka_unit_test(test_two_ranks_equal_one),       cmocka_unit_test(test_accumulation_equals_one_pack),
+      cmocka_unit_test(test_variants_resume), cmocka_unit_test(test_two_ranks_equal_one),       cmocka_unit_test(test_accumulation_equals_one_pack),
       cmocka_unit_test(test_rank_failure_stops_all),    cmocka_unit_test(test_existing_errors),
       cmocka_unit_test(test_stop_saves),                cmocka_unit_test(test_damaged_checkpoint_is_passed_over)};
   return cmocka_run_group_tests(tests, make_root, remove_root);

@@ -70,7 +70,7 @@ static sn_status infer(sn_op_call *call, bool with_saved, sn_error *err) {
     return sn_fail(err, SN_E_ARGUMENT, "b must be (%lld) of W's dtype", (long long)g.cout);
   call->n_out = 1;
   call->n_saved = 0;
-  call->out[0] = (sn_tensor){.shape = {g.rows, g.positions_out, g.cout, 1}, .n_dims = 3, .dtype = a->y_dtype};
+  call->out[0] = (sn_tensor){.shape = {g.rows, g.positions_out * g.cout, 1, 1}, .n_dims = 2, .dtype = a->y_dtype};
   return SN_OK;
 }
 

@@ -3,7 +3,7 @@
  *   in 0  x (T, ...)       each row holds (size[0] .. size[n-1], Cin): channels last, the last dimension fastest
  *   in 1  W (Cout, Cin, kernel...)   any shape with these elements in this order, as PyTorch stores them
  *   in 2  b (Cout)         optional
- *   out 0 y (T, S, Cout)   S = product of out[i] = (size[i] + 2 padding[i] - kernel[i]) / stride[i] + 1, rounded down
+ *   out 0 y (T, S Cout)    a row per token, as every op of rows takes it: (S, Cout) inside, Cout fastest; S = product of out[i] = (size[i] + 2 padding[i] - kernel[i]) / stride[i] + 1, rounded down
  *
  *   y[t, s, o] = b[o] + sum over c, k of W[o, c, k] x[t, s * stride + k - padding, c]      (0 outside)
  *
