@@ -16,9 +16,12 @@ const sn_gemm_kernel *sn_gemm_kernel_for(const sn_device *device, sn_dtype produ
 
 static int64_t steps_of(const sn_gemm_kernel *kernel, int64_t k) { return kernel->pairs ? (k + 1) / 2 : k; }
 
-int64_t sn_gemm_panel_bytes(const sn_gemm_kernel *kernel, int panel, int64_t n, int64_t k) {
-  int64_t bytes = (n + panel - 1) / panel * panel * steps_of(kernel, k) * 4;
-  return (bytes + 63) / 64 * 64;
+static int panel_of(const sn_gemm_kernel *kernel, sn_gemm_side side) { return side == SN_GEMM_A ? kernel->rows : kernel->width; }
+static int pitch_of(const sn_gemm_kernel *kernel, sn_gemm_side side) { return side == SN_GEMM_A ? kernel->pitch : kernel->width; }
+
+int64_t sn_gemm_panel_bytes(const sn_gemm_kernel *kernel, sn_gemm_side side, int64_t n, int64_t k) {
+  int64_t panels = (n + panel_of(kernel, side) - 1) / panel_of(kernel, side);
+  return (panels * pitch_of(kernel, side) * steps_of(kernel, k) * 4 + 63) / 64 * 64;
 }
 
 /* One element, rounded to bf16 where the product is. */
@@ -46,8 +49,9 @@ static inline uint32_t unit_of(const sn_gemm_kernel *kernel, const sn_gemm_sourc
   return bits;
 }
 
-void sn_gemm_pack_part(const sn_gemm_kernel *kernel, int panel, void *packed, const sn_gemm_source *source, int64_t n,
-                       int64_t k, int thread, int n_threads) {
+void sn_gemm_pack_part(const sn_gemm_kernel *kernel, sn_gemm_side side, void *packed, const sn_gemm_source *source,
+                       int64_t n, int64_t k, int thread, int n_threads) {
+  int64_t panel = panel_of(kernel, side), pitch = pitch_of(kernel, side);
   int64_t steps = steps_of(kernel, k), panels = (n + panel - 1) / panel;
   /* A unit of work is a stretch of steps of one panel. Units follow each other along the rows of the source, so that it
    * is read in order: over steps when k runs along a row, else over panels, with stretches short enough for their rows to
@@ -58,17 +62,17 @@ void sn_gemm_pack_part(const sn_gemm_kernel *kernel, int panel, void *packed, co
     int64_t p = source->k_is_column ? u / stretches : u % panels;
     int64_t from = (source->k_is_column ? u % stretches : u / panels) * stretch;
     int64_t to = from + stretch < steps ? from + stretch : steps;
-    uint32_t *dst = (uint32_t *)packed + (p * steps + from) * panel;
+    uint32_t *dst = (uint32_t *)packed + (p * steps + from) * pitch;
     int64_t first = p * panel, wide = n - first < panel ? n - first : panel;
     int64_t per = kernel->pairs ? 2 : 1, k_left = k - from * per, k_here = (to - from) * per;
     sn_gemm_source part = *source;
     int64_t shift = from * per * (source->k_is_column ? 1 : source->ld);
     part.data = (const char *)source->data + shift * sn_dtype_size(source->dtype);
     if (k_here > k_left) k_here = k_left;
-    if (kernel->pack != NULL && kernel->pack(panel, (int)wide, dst, &part, first, k_here)) continue;
-    for (int64_t j = 0; j < panel; j++)
+    if (kernel->pack != NULL && kernel->pack((int)pitch, (int)wide, dst, &part, first, k_here)) continue;
+    for (int64_t j = 0; j < pitch; j++)
       for (int64_t step = 0; step < to - from; step++)
-        dst[step * panel + j] = j < wide ? unit_of(kernel, &part, first + j, step, k_here) : 0u;
+        dst[step * pitch + j] = j < wide ? unit_of(kernel, &part, first + j, step, k_here) : 0u;
   }
 }
 
@@ -105,9 +109,9 @@ static void run_tile(const sn_gemm *g, int64_t steps, int64_t mt, int64_t p) {
       .bias = g->bias != NULL ? g->bias + column : NULL,
   };
   if (g->lda == 0) {
-    tile.a = (const char *)g->a + mt * steps * kernel->rows * 4;
+    tile.a = (const char *)g->a + mt * steps * kernel->pitch * 4;
     tile.a_row = 1;
-    tile.a_step = kernel->rows;
+    tile.a_step = kernel->pitch;
   } else {
     int64_t per = kernel->pairs ? 2 : 1;
     tile.a = (const char *)g->a + row * (g->lda / per) * 4;

@@ -43,29 +43,33 @@ typedef struct sn_gemm_kernel {
   const char *name;
   bool pairs;              /* takes bf16 pairs; else floats */
   int rows, width;         /* largest tile */
+  int pitch;               /* units from step to step of a packed panel of A, at least `rows` */
   void (*run)(const sn_gemm_tile *tile, int rows);
-  /* (optional) Packs one panel of `panel` rows or columns from `first` on, of which `wide` are there (the others become
-   * zero); false: it does not know this case. */
-  bool (*pack)(int panel, int wide, uint32_t *dst, const sn_gemm_source *source, int64_t first, int64_t k);
+  /* (optional) Packs one panel: `wide` rows or columns from `first` on, zeros up to `pitch`; false: it does not know this
+   * case. */
+  bool (*pack)(int pitch, int wide, uint32_t *dst, const sn_gemm_source *source, int64_t first, int64_t k);
 } sn_gemm_kernel;
 
 /* The kernel for products of this type (SN_F32, SN_BF16) on this device. */
 const sn_gemm_kernel *sn_gemm_kernel_for(const sn_device *device, sn_dtype product);
 
-/* Bytes of n rows or columns packed into panels of `panel` (kernel->width for B, kernel->rows for A) over k. */
-int64_t sn_gemm_panel_bytes(const sn_gemm_kernel *kernel, int panel, int64_t n, int64_t k);
+typedef enum sn_gemm_side { SN_GEMM_A, SN_GEMM_B } sn_gemm_side;
 
-/* Packs the rows or columns [0, n) of `source` over k in [0, k) into panels: element (step, j) of panel p is at
- * (p * steps + step) * panel + j units; columns past n and the odd half of the last pair are zero. */
-void sn_gemm_pack_part(const sn_gemm_kernel *kernel, int panel, void *packed, const sn_gemm_source *source, int64_t n,
+/* Bytes of n rows of A or columns of B over k, packed. */
+int64_t sn_gemm_panel_bytes(const sn_gemm_kernel *kernel, sn_gemm_side side, int64_t n, int64_t k);
+
+/* Packs the rows of A or columns of B [0, n) of `source` over k in [0, k) into panels of kernel->rows or kernel->width:
+ * element (step, j) of panel p is at (p * steps + step) * pitch + j units, pitch being kernel->pitch or kernel->width;
+ * what is past n and the odd half of the last pair are zero. */
+void sn_gemm_pack_part(const sn_gemm_kernel *kernel, sn_gemm_side side, void *packed, const sn_gemm_source *source, int64_t n,
                        int64_t k, int thread, int n_threads);
 
 typedef struct sn_gemm {
   const sn_gemm_kernel *kernel;
   int64_t m, n, k;
-  const void *a;          /* packed in panels of kernel->rows, or as it lies in memory */
+  const void *a;          /* packed, or as it lies in memory */
   int64_t lda;            /* 0: packed; else elements from row to row: rows of k floats, or of bf16 with k even */
-  const void *b;          /* packed in panels of kernel->width */
+  const void *b;          /* packed */
   void *c;
   int64_t ldc;
   sn_dtype c_dtype;       /* SN_F32 or SN_BF16 */

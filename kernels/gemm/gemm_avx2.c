@@ -59,5 +59,5 @@ static void run(const sn_gemm_tile *tile, int rows) {
   TILES[rows - 1](tile);
 }
 
-const sn_gemm_kernel sn_gemm_avx2 = {"avx2", false, ROWS, WIDTH, run, NULL};
+const sn_gemm_kernel sn_gemm_avx2 = {"avx2", false, ROWS, WIDTH, ROWS, run, NULL};
 #endif

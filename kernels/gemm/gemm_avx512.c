@@ -4,7 +4,7 @@
 
 #include "kernels/gemm/gemm_kernels.h"
 
-enum { ROWS = 14, WIDTH = 32 };
+enum { ROWS = 14, WIDTH = 32, PITCH = 16 };
 
 #define TARGET_512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq")))
 #define TARGET_BF16 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
@@ -144,18 +144,18 @@ TARGET_512 static inline __m512i units_along(const float *row, int64_t left, boo
   return _mm512_inserti64x4(_mm512_castsi256_si512(to_bf16(low)), to_bf16(high), 1);
 }
 
-TARGET_512 static bool pack_along(int panel, int wide, uint32_t *dst, const sn_gemm_source *s, int64_t first, int64_t k,
+TARGET_512 static bool pack_along(int pitch, int wide, uint32_t *dst, const sn_gemm_source *s, int64_t first, int64_t k,
                                   bool pairs) {
-  if (panel % 16 != 0 || s->dtype != SN_F32 || s->round) return false;
+  if (pitch % 16 != 0 || s->dtype != SN_F32 || s->round) return false;
   int64_t per = pairs ? 2 : 1, steps = (k + per - 1) / per;
   for (int64_t step = 0; step < steps; step += 16)
-    for (int j = 0; j < panel; j += 16) {
+    for (int j = 0; j < pitch; j += 16) {
       __m512i v[16];
       for (int i = 0; i < 16; i++)
         v[i] = j + i < wide ? units_along((const float *)s->data + (first + j + i) * s->ld + step * per, k - step * per, pairs)
                             : _mm512_setzero_si512();
       transpose(v);
-      for (int i = 0; i < 16 && step + i < steps; i++) _mm512_storeu_si512(dst + (step + i) * panel + j, v[i]);
+      for (int i = 0; i < 16 && step + i < steps; i++) _mm512_storeu_si512(dst + (step + i) * pitch + j, v[i]);
     }
   return true;
 }
@@ -165,26 +165,26 @@ TARGET_512 static inline __m256i load_bf16(const sn_gemm_source *s, int64_t at, 
   return to_bf16(_mm512_maskz_loadu_ps(mask, (const float *)s->data + at));
 }
 
-TARGET_512 static bool pack_across(int panel, int wide, uint32_t *dst, const sn_gemm_source *s, int64_t first, int64_t k,
+TARGET_512 static bool pack_across(int pitch, int wide, uint32_t *dst, const sn_gemm_source *s, int64_t first, int64_t k,
                                    bool pairs) {
-  if (!pairs && (s->dtype != SN_F32 || s->round)) return false;
-  for (int64_t i = 0; i < k; i += pairs ? 2 : 1, dst += panel)
-    for (int j = 0; j < panel; j += 16) {
-      __mmask16 mask = first_n(wide - j), room = first_n(panel - j);
+  if (pitch % 16 != 0 || (!pairs && (s->dtype != SN_F32 || s->round))) return false;
+  for (int64_t i = 0; i < k; i += pairs ? 2 : 1, dst += pitch)
+    for (int j = 0; j < pitch; j += 16) {
+      __mmask16 mask = first_n(wide - j);
       int64_t at = i * s->ld + first + j;
       __m512i v;
       if (!pairs) v = _mm512_castps_si512(_mm512_maskz_loadu_ps(mask, (const float *)s->data + at));
       else v = pairs_of(load_bf16(s, at, mask), i + 1 < k ? load_bf16(s, at + s->ld, mask) : _mm256_setzero_si256());
-      _mm512_mask_storeu_epi32(dst + j, room, v);
+      _mm512_storeu_si512(dst + j, v);
     }
   return true;
 }
 
-static bool pack_f32(int panel, int wide, uint32_t *dst, const sn_gemm_source *s, int64_t first, int64_t k) {
-  return s->k_is_column ? pack_along(panel, wide, dst, s, first, k, false) : pack_across(panel, wide, dst, s, first, k, false);
+static bool pack_f32(int pitch, int wide, uint32_t *dst, const sn_gemm_source *s, int64_t first, int64_t k) {
+  return s->k_is_column ? pack_along(pitch, wide, dst, s, first, k, false) : pack_across(pitch, wide, dst, s, first, k, false);
 }
-static bool pack_bf16(int panel, int wide, uint32_t *dst, const sn_gemm_source *s, int64_t first, int64_t k) {
-  return s->k_is_column ? pack_along(panel, wide, dst, s, first, k, true) : pack_across(panel, wide, dst, s, first, k, true);
+static bool pack_bf16(int pitch, int wide, uint32_t *dst, const sn_gemm_source *s, int64_t first, int64_t k) {
+  return s->k_is_column ? pack_along(pitch, wide, dst, s, first, k, true) : pack_across(pitch, wide, dst, s, first, k, true);
 }
 
 TARGET_512 void sn_gemm_round_avx512(uint16_t *dst, const float *src, int64_t n) {
@@ -208,6 +208,6 @@ TARGET_512 void sn_gemm_sum_columns_avx512(double sum[32], const void *x, sn_dty
   for (int i = 0; i < 4; i++) _mm512_storeu_pd(sum + 8 * i, total[i]);
 }
 
-const sn_gemm_kernel sn_gemm_avx512 = {"avx512", false, ROWS, WIDTH, run_f32, pack_f32};
-const sn_gemm_kernel sn_gemm_avx512_bf16 = {"avx512_bf16", true, ROWS, WIDTH, run_bf16, pack_bf16};
+const sn_gemm_kernel sn_gemm_avx512 = {"avx512", false, ROWS, WIDTH, PITCH, run_f32, pack_f32};
+const sn_gemm_kernel sn_gemm_avx512_bf16 = {"avx512_bf16", true, ROWS, WIDTH, PITCH, run_bf16, pack_bf16};
 #endif

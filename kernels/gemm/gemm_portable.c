@@ -25,4 +25,4 @@ __attribute__((optimize("O3"))) static void run(const sn_gemm_tile *t, int rows)
     }
 }
 
-const sn_gemm_kernel sn_gemm_portable = {"portable", false, ROWS, WIDTH, run, NULL};
+const sn_gemm_kernel sn_gemm_portable = {"portable", false, ROWS, WIDTH, ROWS, run, NULL};

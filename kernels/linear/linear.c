@@ -58,6 +58,9 @@ static void retype(void *attr, sn_dtype residual, sn_dtype product) {
   a->y_dtype = sn_retype(a->y_dtype, residual, product);
 }
 
+/* The order is what was measured for ViT shapes (T 1,600 to 6,400, C 128 to 768), forward and backward together, one Zen 5
+ * core: oneDNN 215-250 GFLOP/s in fp32 and 395-485 in bf16, our own 200-225 and 375-465; forward alone they are equal.
+ * Where AMX is there the library uses it and ours does not. */
 static const sn_op_impl *const IMPLS[] = {
 #ifdef SONDE_HAVE_ONEDNN
     &sn_linear_onednn,

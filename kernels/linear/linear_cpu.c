@@ -70,20 +70,20 @@ static plan plan_of(const sn_device *device, const sn_op_call *call, bool backwa
   p.bias = aligned(p.s.n_out * 4);
   if (!backward) {
     p.rows_copy = copy_bytes(kernel, call->in[0].dtype, p.s.rows, p.s.n_in);
-    if (!cached) p.weight = sn_gemm_panel_bytes(kernel, kernel->width, p.s.n_out, p.s.n_in);
+    if (!cached) p.weight = sn_gemm_panel_bytes(kernel, SN_GEMM_B, p.s.n_out, p.s.n_in);
   } else {
     p.wants_dx = call->din[0].data != NULL;
     p.wants_dw = call->din[1].data != NULL;
     if (p.wants_dx) {
       p.rows_copy = copy_bytes(kernel, call->out[0].dtype, p.s.rows, p.s.n_out);
-      if (!cached) p.weight = sn_gemm_panel_bytes(kernel, kernel->width, p.s.n_in, p.s.n_out);
+      if (!cached) p.weight = sn_gemm_panel_bytes(kernel, SN_GEMM_B, p.s.n_in, p.s.n_out);
     }
     /* A gradient in bf16 must not be rounded once per block. */
     p.n_blocks = p.s.rows <= ROW_BLOCK || call->in[1].dtype == SN_BF16 ? 1 : (p.s.rows + ROW_BLOCK - 1) / ROW_BLOCK;
     p.block = ((p.s.rows + p.n_blocks - 1) / p.n_blocks + 1) / 2 * 2;
     if (p.wants_dw) {
-      p.a_panels = sn_gemm_panel_bytes(kernel, kernel->rows, p.s.n_out, p.block);
-      p.b_panels = sn_gemm_panel_bytes(kernel, kernel->width, p.s.n_in, p.block);
+      p.a_panels = sn_gemm_panel_bytes(kernel, SN_GEMM_A, p.s.n_out, p.block);
+      p.b_panels = sn_gemm_panel_bytes(kernel, SN_GEMM_B, p.s.n_in, p.block);
     }
   }
   p.total = p.rows_copy + p.weight + p.bias + p.a_panels + p.b_panels;
@@ -105,7 +105,7 @@ static sn_status weight_memory(const sn_op_call *call, const plan *p, int varian
   int64_t n = variant == FORWARD ? p->s.n_out : p->s.n_in, k = variant == FORWARD ? p->s.n_in : p->s.n_out;
   /* The same kernel of floats serves fp32 and bf16 runs with different values. */
   int key = variant + (p->round ? 2 : 0);
-  SN_TRY(sn_packed_get(param, p->kernel, key, sn_gemm_panel_bytes(p->kernel, p->kernel->width, n, k), entry, err));
+  SN_TRY(sn_packed_get(param, p->kernel, key, sn_gemm_panel_bytes(p->kernel, SN_GEMM_B, n, k), entry, err));
   *packed = (*entry)->data;
   *stale = (*entry)->version != param->version;
   (*entry)->version = param->version;
@@ -139,7 +139,7 @@ static sn_status forward(sn_device *device, const sn_op_call *call, sn_error *er
 #pragma omp parallel num_threads(device->n_threads)
   {
     int thread = omp_get_thread_num(), n = omp_get_num_threads();
-    if (stale) sn_gemm_pack_part(p.kernel, p.kernel->width, packed, &source, p.s.n_out, p.s.n_in, thread, n);
+    if (stale) sn_gemm_pack_part(p.kernel, SN_GEMM_B, packed, &source, p.s.n_out, p.s.n_in, thread, n);
     if (copy) copy_rows_part(device, p.kernel, rows, x, p.s.rows, p.s.n_in, p.round, thread, n);
     if (stale || copy) {
 #pragma omp barrier
@@ -161,8 +161,8 @@ static void weight_gradient_part(const sn_op_call *call, const plan *p, char *a_
                               p->s.n_out, false, p->round};
     sn_gemm_source x_rows = {(const char *)x->data + first * p->s.n_in * sn_dtype_size(x->dtype), x->dtype, p->s.n_in,
                              false, p->round};
-    sn_gemm_pack_part(p->kernel, p->kernel->rows, a_panels, &dy_rows, p->s.n_out, rows, thread, n);
-    sn_gemm_pack_part(p->kernel, p->kernel->width, b_panels, &x_rows, p->s.n_in, rows, thread, n);
+    sn_gemm_pack_part(p->kernel, SN_GEMM_A, a_panels, &dy_rows, p->s.n_out, rows, thread, n);
+    sn_gemm_pack_part(p->kernel, SN_GEMM_B, b_panels, &x_rows, p->s.n_in, rows, thread, n);
 #pragma omp barrier
     g.k = rows;
     g.acc = call->acc[1] || b > 0;
@@ -201,7 +201,7 @@ static sn_status backward(sn_device *device, const sn_op_call *call, sn_error *e
 #pragma omp parallel num_threads(device->n_threads)
   {
     int thread = omp_get_thread_num(), n = omp_get_num_threads();
-    if (stale) sn_gemm_pack_part(p.kernel, p.kernel->width, packed, &source, p.s.n_in, p.s.n_out, thread, n);
+    if (stale) sn_gemm_pack_part(p.kernel, SN_GEMM_B, packed, &source, p.s.n_in, p.s.n_out, thread, n);
     if (copy) copy_rows_part(device, p.kernel, rows, dy, p.s.rows, p.s.n_out, p.round, thread, n);
     if (call->din[2].data != NULL) bias_gradient_part(device, call, &p, (float *)(void *)room, thread, n);
     if (stale || copy) {
