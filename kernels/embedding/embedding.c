@@ -126,6 +126,8 @@ const sn_op sn_op_embedding = {
     .bytes = bytes,
     .impls = impls,
     .grad_inputs = 1u,
+    .unread_in = 1u,
+    .unread_out = 1u,
     .retype = retype,
     .samples = samples,
 };

@@ -52,6 +52,8 @@ const sn_op sn_op_gather_rows = {
     .bytes = sn_bytes_of_call,
     .impls = impls,
     .grad_inputs = 3u,
+    .unread_in = 3u,
+    .unread_out = 1u,
     .retype = retype,
     .samples = samples,
 };

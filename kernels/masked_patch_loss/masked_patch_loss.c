@@ -59,6 +59,7 @@ const sn_op sn_op_masked_patch_loss = {
     .bytes = sn_bytes_of_call,
     .impls = impls,
     .grad_inputs = 1u,
+    .unread_out = 3u,
     .constant_outputs = 2u,
     .samples = samples,
 };

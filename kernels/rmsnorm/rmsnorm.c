@@ -101,6 +101,7 @@ const sn_op sn_op_rmsnorm = {
     .bytes = sn_bytes_of_call,
     .impls = impls,
     .grad_inputs = 3u,
+    .unread_out = 1u,
     .retype = retype,
     .samples = samples,
 };

@@ -48,6 +48,8 @@ const sn_op sn_op_scatter_rows = {
     .bytes = sn_bytes_of_call,
     .impls = impls,
     .grad_inputs = 1u,
+    .unread_in = 1u,
+    .unread_out = 1u,
     .retype = retype,
     .samples = samples,
 };

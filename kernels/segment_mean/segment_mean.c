@@ -65,6 +65,8 @@ const sn_op sn_op_segment_mean = {
     .bytes = sn_bytes_of_call,
     .impls = impls,
     .grad_inputs = 1u,
+    .unread_in = 1u,
+    .unread_out = 1u,
     .samples = samples,
 };
 

@@ -84,6 +84,7 @@ const sn_op sn_op_segment_std = {
     .bytes = sn_bytes_of_call,
     .impls = impls,
     .grad_inputs = 1u,
+    .unread_out = 1u,
     .samples = samples,
 };
 
