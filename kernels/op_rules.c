@@ -15,7 +15,8 @@ sn_status sn_rule_float(const sn_op_call *call, int input, const char *name, sn_
   if (input < call->n_in && sn_is_present(t) && sn_is_float(t->dtype)) return SN_OK;
   char text[96];
   shape_text(t, text);
-  return sn_fail(err, SN_E_ARGUMENT, "input %s must be a tensor of f32, bf16 or f64; it is %s", name, input < call->n_in && sn_is_present(t) ? text : "absent");
+  return sn_fail(err, SN_E_ARGUMENT, "input %s must be a tensor of f32, bf16 or f64; it is %s",
+                 name, input < call->n_in && sn_is_present(t) ? text : "absent");
 }
 
 sn_status sn_rule_dtype(const sn_op_call *call, int input, const char *name, sn_dtype dtype, sn_error *err) {
@@ -44,7 +45,8 @@ sn_status sn_rule_vector(const sn_op_call *call, int input, const char *name, in
   if (sn_tensor_count(t) == n && (t->n_dims == 1 || (t->n_dims == 2 && t->shape[0] == 1))) return SN_OK;
   char text[96];
   shape_text(t, text);
-  return sn_fail(err, SN_E_ARGUMENT, "input %s must have %lld values, (C) or (1, C); it is %s", name, (long long)n, text);
+  return sn_fail(err, SN_E_ARGUMENT, "input %s must have %lld values, (C) or (1, C); it is %s",
+                 name, (long long)n, text);
 }
 
 sn_status sn_rule_out_dtype(const sn_op_call *call, sn_dtype dtype, sn_error *err) {

@@ -109,6 +109,7 @@ static uint8_t valid[T * C];
 static double bce_target[T * C];
 
 #define Y(name) .y = golden_##name##_y
+#define TARGET(number) {.k = number, .rows = T, .columns = C}
 #define D(name, j) .gradient = golden_##name##_d##j
 static const golden_case cases[] = {
     {"layernorm", &sn_op_layernorm, &layernorm, 3,
@@ -121,12 +122,12 @@ static const golden_case cases[] = {
     {"softmax_xent, weighted and smoothed", &sn_op_softmax_xent, &xent_both, 1, {{0, T, C, D(xent_weighted_smoothed, 0)}},
      Y(xent_weighted_smoothed)},
     {"bce_logits", &sn_op_bce_logits, NULL, 3, {{0, T, C, D(bce, 0)}, {3, T, C, .values = bce_target}, {.k = -1}}, Y(bce)},
-    {"smooth_l1", &sn_op_smooth_l1, &smooth, 3, {{0, T, C, D(smooth_l1, 0)}, {.k = 4, .rows = T, .columns = C}, {.k = -1}}, Y(smooth_l1)},
+    {"smooth_l1", &sn_op_smooth_l1, &smooth, 3, {{0, T, C, D(smooth_l1, 0)}, TARGET(4), {.k = -1}}, Y(smooth_l1)},
     {"l2_normalize", &sn_op_l2_normalize, &l2, 1, {{0, T, C, D(l2_normalize, 0)}}, Y(l2_normalize)},
     {"masked_patch_loss, L2", &sn_op_masked_patch_loss, &patch_l2, 4,
-     {{0, T, C, D(patch_l2, 0)}, {.k = 5, .rows = T, .columns = C}, {-2, T, C, .bytes = valid}, {.k = 9, .columns = T, .values = row_weights}}, Y(patch_l2)},
+     {{0, T, C, D(patch_l2, 0)}, TARGET(5), {-2, T, C, .bytes = valid}, {.k = 9, .columns = T, .values = row_weights}}, Y(patch_l2)},
     {"masked_patch_loss, L1", &sn_op_masked_patch_loss, &patch_l1, 4,
-     {{0, T, C, D(patch_l1, 0)}, {.k = 5, .rows = T, .columns = C}, {-2, T, C, .bytes = valid}, {.k = 9, .columns = T, .values = row_weights}}, Y(patch_l1)},
+     {{0, T, C, D(patch_l1, 0)}, TARGET(5), {-2, T, C, .bytes = valid}, {.k = 9, .columns = T, .values = row_weights}}, Y(patch_l1)},
 };
 
 static void golden(void **state) {
@@ -154,7 +155,8 @@ static void three_steps_of_adamw(void **state) {
     sn_tensor v = sn_tensor_1d(memory[2], dtype, C), grad = sn_tensor_1d(memory[3], dtype, C);
     for (int i = 0; i < C; i++) sn_tensor_set(&p, i, value(0, i));
     for (int step = 1; step <= 3; step++) {
-      sn_adamw_attr attr = {.lr = 0.01, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.05, .grad_scale = 0.5, .step = step};
+      sn_adamw_attr attr = {.lr = 0.01, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.05,
+                            .grad_scale = 0.5, .step = step};
       for (int i = 0; i < C; i++) sn_tensor_set(&grad, i, 2 * value(5 + step, i)); /* halved by grad_scale */
       if (sn_adamw(device, &p, &m, &v, &grad, &attr, &error) != SN_OK) fail_msg("%s", error.message);
       close_to("adamw", "p", &p, want[step - 1], tolerance);

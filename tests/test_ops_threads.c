@@ -60,6 +60,7 @@ static const sn_l2_normalize_attr l2 = {1e-12};
 
 #define X SN_S2(ROWS, WIDTH)
 #define XB SN_S2B(ROWS, WIDTH)
+#define POSITIVE {.n_dims = 2, .shape = {ROWS, WIDTH}, .fill = SN_FILL_POSITIVE}
 #define FLAGS(n, m) {.n_dims = 2, .shape = {n, m}, .dtype = SN_U8, .fill = SN_FILL_INDEX, .scale = 3.0}
 
 static const sn_op_sample large[] = {
@@ -73,7 +74,7 @@ static const sn_op_sample large[] = {
     {.name = "cast", .attr = &cast, .n_in = 1, .in = {X}},
     {.name = "column_sums", .n_in = 1, .in = {XB}},
     {.name = "sum_squares", .n_in = 1, .in = {X}},
-    {.name = "adamw", .attr = &adamw, .n_in = 4, .in = {X, X, X, {.n_dims = 2, .shape = {ROWS, WIDTH}, .fill = SN_FILL_POSITIVE}}},
+    {.name = "adamw", .attr = &adamw, .n_in = 4, .in = {X, X, X, POSITIVE}},
     {.name = "ema_update", .attr = &ema, .n_in = 2, .in = {X, X}},
     {.name = "masked_patch_loss", .attr = &patch, .n_in = 4, .in = {XB, X, FLAGS(ROWS, WIDTH), {.n_dims = 1, .shape = {ROWS}, .fill = SN_FILL_INDEX, .scale = 3.0}}},
     {.name = "rmsnorm", .attr = &rmsnorm, .n_in = 2, .in = {X, SN_S1(WIDTH)}},

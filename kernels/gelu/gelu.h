@@ -7,7 +7,7 @@
  * y  [out] same shape and dtype
  * Nothing is saved.
  *
- * Numerics (cpu): fp32; Phi within 9e-8 (kernels/simd_math.h), so y within 1.6e-7 * |x| of the float64 value before it is
+ * Numerics (cpu): fp32; Phi within 1e-7 (kernels/simd_math.h), so y within 1.6e-7 * |x| of the float64 value before it is
  * rounded to y's type; |x| > 13 is treated as 13 inside Phi. */
 #ifndef SN_KERNELS_GELU_H
 #define SN_KERNELS_GELU_H

@@ -9,8 +9,8 @@ static sn_status infer(sn_op_call *call, bool with_saved, sn_error *err) {
   SN_TRY(sn_rule_float(call, 0, "logits", err));
   int64_t rows = sn_tensor_rows(&call->in[0]);
   if (sn_tensor_columns(&call->in[0]) < 1 || a->n != rows || (rows > 0 && !a->labels))
-    return sn_fail(err, SN_E_ARGUMENT, "needs at least one class and a label for each of %lld rows; found %lld classes, %lld labels",
-                   (long long)rows, (long long)sn_tensor_columns(&call->in[0]), a->labels ? (long long)a->n : 0LL);
+    return sn_fail(err, SN_E_ARGUMENT, "needs at least one class and a label for each of %lld rows; found %lld classes, "
+                   "%lld labels", (long long)rows, (long long)sn_tensor_columns(&call->in[0]), a->labels ? (long long)a->n : 0LL);
   if (!(a->label_smoothing >= 0 && a->label_smoothing < 1))
     return sn_fail(err, SN_E_ARGUMENT, "label smoothing must lie in [0, 1); it is %g", a->label_smoothing);
   call->n_out = 2;

@@ -12,7 +12,7 @@
  * sum, weight  [out] scalars, F64; saved: log-sum-exp (B), F32 (F64 when logits are F64)
  *
  * Backward: dlogits = dsum * (W p - w[k] t[k]), t the smoothed target, W = sum_k w[k] t[k]; 0 for ignored rows.
- * Numerics (cpu): the maximum is taken out first; exponentials in fp32 within 2e-7, chunks of 1024 joined in double. */
+ * Numerics (cpu): the maximum is taken out first; exponentials in fp32 within 1.5e-7, chunks of 1024 joined in double. */
 #ifndef SN_KERNELS_SOFTMAX_XENT_H
 #define SN_KERNELS_SOFTMAX_XENT_H
 
