@@ -33,7 +33,7 @@ case("mat", ("r.hea", b"r.mat 2 500 3 12-May-2020 12:33:59\nr.mat 16+24 1000/mV 
      ("r.mat", MAT))
 case("variable", ("m.hea", b"m/5 2 100 15\nl 0\n~ 4\np 3\n~ 5\nq 3\n"), ("l.hea", b"l 2 100 0\n~ 0 10/mV 12 0 0 0 0 I\n~ 0 5/mmHg 12 0 0 0 0 A\n"),
      ("p.hea", b"p 1 100 3\np.dat 16 2/mV 12 0 1 6 0 I\n"), ("p.dat", RAMP[:6]),
-     ("q.hea", b"q 2 100 3\nq.dat 16 5/mmHg 12 0 7 24 0 A\nq.dat 80 1/uV 12 0 4 15 0 I\n"), ("q.dat", RAMP[:12]), ("m.atr", ATR))
+     ("q.hea", b"q 2 100 3\nq.dat 16 5/mmHg 12 0 7 24 0 A\nq.dat 16 1/uV 12 0 4 15 0 I\n"), ("q.dat", RAMP[:12]), ("m.atr", ATR))
 case("fixed", ("m.hea", b"m/2 1 100 6\np 3\nq 3\n"), ("p.hea", b"p 1 100 3\np.dat 16 2/mV\n"), ("p.dat", RAMP[:6]),
      ("q.hea", b"q 1 100 3\nq.dat 8 2/mV\n"), ("q.dat", RAMP[:3]))
 case("two_files", ("r.hea", b"r 2 100\na.dat 16 1/mV\nb.dat 212 1/mV\n"), ("a.dat", RAMP[:10]), ("b.dat", RAMP[:9]))
