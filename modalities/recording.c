@@ -222,17 +222,43 @@ static sn_status check_range(const sn_recording *recording, int64_t channel, int
   return SN_OK;
 }
 
-sn_status sn_recording_read(const sn_recording *recording, int64_t channel, int64_t segment, int64_t first,
-                            int64_t count, double *values, sn_error *err) {
+static sn_status check_values(const sn_recording *recording, int64_t channel, int64_t segment, int64_t first,
+                              int64_t count, sn_error *err) {
   SN_TRY(check_range(recording, channel, segment, first, count, err));
   const sn_channel *c = &recording->channels[channel];
-  if (c->uncalibrated)
-    return sn_fail_at(err, SN_E_UNSUPPORTED, -1, -1, c->name,
-                      "channel '%s' has no known unit or calibration ('%s'): its values cannot be given; name a unit "
-                      "with --assume-unit",
-                      c->name, c->raw_unit);
+  if (!c->uncalibrated) return SN_OK;
+  return sn_fail_at(err, SN_E_UNSUPPORTED, -1, -1, c->name,
+                    "channel '%s' has no known unit or calibration ('%s'): its values cannot be given; name a unit "
+                    "with --assume-unit",
+                    c->name, c->raw_unit);
+}
+
+sn_status sn_recording_read(const sn_recording *recording, int64_t channel, int64_t segment, int64_t first,
+                            int64_t count, double *values, sn_error *err) {
+  SN_TRY(check_values(recording, channel, segment, first, count, err));
   if (count == 0) return SN_OK;
   return recording->vtable->read(recording, channel, segment, first, count, values, err);
+}
+
+sn_status sn_recording_read_channels(const sn_recording *recording, const int64_t *channels, int64_t n_channels,
+                                     int64_t segment, int64_t first_frame, int64_t n_frames, double *const *values,
+                                     sn_error *err) {
+  for (int64_t i = 0; i < n_channels; i++) {
+    SN_TRY(check_values(recording, channels[i], segment, 0, 0, err));
+    int64_t per_frame = recording->channels[channels[i]].samples_per_frame, first, count;
+    if (!sn_mul_ok(first_frame, per_frame, &first) || !sn_mul_ok(n_frames, per_frame, &count))
+      return sn_fail(err, SN_E_ARGUMENT, "frames %lld:%lld", (long long)first_frame, (long long)n_frames);
+    SN_TRY(check_range(recording, channels[i], segment, first, count, err));
+  }
+  if (n_frames == 0) return SN_OK;
+  if (recording->vtable->read_channels != NULL)
+    return recording->vtable->read_channels(recording, channels, n_channels, segment, first_frame, n_frames, values, err);
+  for (int64_t i = 0; i < n_channels; i++) {
+    int64_t per_frame = recording->channels[channels[i]].samples_per_frame;
+    SN_TRY(recording->vtable->read(recording, channels[i], segment, first_frame * per_frame, n_frames * per_frame,
+                                   values[i], err));
+  }
+  return SN_OK;
 }
 
 sn_status sn_recording_read_stored(const sn_recording *recording, int64_t channel, int64_t segment, int64_t first,

@@ -71,6 +71,10 @@ typedef struct sn_recording_vtable {
    * segment. Fewer than count is never returned: SN_E_ARGUMENT when the range is not inside the segment. Thread-safe. */
   sn_status (*read)(const sn_recording *recording, int64_t channel, int64_t segment, int64_t first, int64_t count,
                     double *values, sn_error *err);
+  /* The same for several channels over the same frames: values[i] has n_frames * samples_per_frame of channels[i]. NULL:
+   * channel by channel. Thread-safe. */
+  sn_status (*read_channels)(const sn_recording *recording, const int64_t *channels, int64_t n_channels, int64_t segment,
+                             int64_t first_frame, int64_t n_frames, double *const *values, sn_error *err);
   /* The stored integers, missing samples INT32_MIN; NULL if the format stores none. Where segments have calibrations
    * of their own (WFDB), these integers are in the segment's, while read() always gives the channel's unit. */
   sn_status (*read_stored)(const sn_recording *recording, int64_t channel, int64_t segment, int64_t first,
@@ -142,6 +146,11 @@ SN_MUST_CHECK sn_status sn_recording_set_channels(sn_recording *recording, int64
 
 SN_MUST_CHECK sn_status sn_recording_read(const sn_recording *recording, int64_t channel, int64_t segment, int64_t first,
                                           int64_t count, double *values, sn_error *err);
+/* Several channels over the same frames, bit-equal to reading each: values[i] (n_frames * samples_per_frame of channels[i]).
+ * The way to read a window of many channels: files that interleave them are read once. */
+SN_MUST_CHECK sn_status sn_recording_read_channels(const sn_recording *recording, const int64_t *channels,
+                                                   int64_t n_channels, int64_t segment, int64_t first_frame,
+                                                   int64_t n_frames, double *const *values, sn_error *err);
 /* SN_E_UNSUPPORTED when the format stores none. */
 SN_MUST_CHECK sn_status sn_recording_read_stored(const sn_recording *recording, int64_t channel, int64_t segment,
                                                  int64_t first, int64_t count, int32_t *stored, sn_error *err);

@@ -95,6 +95,32 @@ static void read_everything(const sn_recording *r) {
   }
 }
 
+/* The first frames of up to eight channels at once, against each alone. */
+static void read_together(const sn_recording *r) {
+  enum { SPACE = 4096 };
+  double together[SPACE], alone[SPACE], *values[8] = {NULL};
+  int64_t channels[8], n = 0, width = 0, frames = r->segments[0].n_frames;
+  for (int64_t c = 0; c < r->n_channels && n < 8; c++) {
+    if (r->channels[c].uncalibrated || width + r->channels[c].samples_per_frame > SPACE) continue;
+    channels[n++] = c;
+    width += r->channels[c].samples_per_frame;
+  }
+  if (n == 0) return;
+  if (frames > SPACE / width) frames = SPACE / width;
+  double *to = together;
+  for (int64_t i = 0; i < n; i++) {
+    values[i] = to;
+    to += frames * r->channels[channels[i]].samples_per_frame;
+  }
+  if (sn_recording_read_channels(r, channels, n, 0, 0, frames, values, NULL) != SN_OK) return;
+  for (int64_t i = 0; i < n; i++) {
+    int64_t count = frames * r->channels[channels[i]].samples_per_frame;
+    if (sn_recording_read(r, channels[i], 0, 0, count, alone, NULL) != SN_OK) broken("readable together, not alone");
+    for (int64_t k = 0; k < count; k++)
+      if (!(values[i][k] == alone[k] || (isnan(alone[k]) && isnan(values[i][k])))) broken("values depend on the company");
+  }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   files f = {0};
   sn_folder *folder = NULL;
@@ -114,6 +140,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     int64_t samples = 0;
     for (int64_t c = 0; c < r->n_channels; c++) samples += sn_recording_samples(r, c, -1);
     read_everything(r);
+    read_together(r);
     if (samples < MOST_SAMPLES && r->vtable->verify(r, &err) != SN_OK && err.message[0] == '\0')
       broken("an error without a message");
     if (sn_recording_annotations(r, NULL, &list, &err) == SN_OK)

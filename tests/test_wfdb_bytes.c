@@ -58,6 +58,39 @@ enum { N_PACKED = sizeof PACKED / sizeof PACKED[0] };
 
 static int32_t marked(int k, int32_t v) { return v == PACKED[k].lowest ? INT32_MIN : v; }
 
+/* Windows of several channels at once give the bits of each alone. */
+static void windows_of_all_channels(const sn_recording *r, int turns) {
+  int64_t frames = r->segments[0].n_frames, width = 0;
+  for (int64_t c = 0; c < r->n_channels; c++) width += r->channels[c].samples_per_frame;
+  double *together = malloc(sizeof *together * (size_t)(frames * width)), *alone = malloc(sizeof *alone * (size_t)(frames * width));
+  for (int turn = 0; turn < turns; turn++) {
+    int64_t channels[16], n = 0, first = random_u32() % (uint32_t)frames, count = random_u32() % (uint32_t)(frames - first) + 1;
+    double *values[16], *to = together;
+    if (turn == 0) first = 0, count = frames;
+    for (int64_t c = 0; c < r->n_channels; c++) /* any choice, in any order, also twice */
+      if (turn < 2 || random_u32() % 3 != 0) channels[n++] = turn < 2 ? c : random_u32() % (uint32_t)r->n_channels;
+    int64_t total = 0;
+    for (int64_t i = 0; i < n; i++) total += r->channels[channels[i]].samples_per_frame;
+    if (total > width) continue;
+    for (int64_t i = 0; i < n; i++) {
+      values[i] = to;
+      to += count * r->channels[channels[i]].samples_per_frame;
+    }
+    memset(together, 0x55, sizeof *together * (size_t)(frames * width));
+    assert_int_equal(sn_recording_read_channels(r, channels, n, 0, first, count, values, NULL), SN_OK);
+    for (int64_t i = 0; i < n; i++) {
+      int64_t spf = r->channels[channels[i]].samples_per_frame;
+      assert_int_equal(sn_recording_read(r, channels[i], 0, first * spf, count * spf, alone, NULL), SN_OK);
+      for (int64_t k = 0; k < count * spf; k++) assert_true(values[i][k] == alone[k] || (isnan(values[i][k]) && isnan(alone[k])));
+    }
+  }
+  double *none[1] = {together};
+  assert_int_equal(sn_recording_read_channels(r, (const int64_t[]){0}, 1, 0, 1, frames, none, NULL), SN_E_ARGUMENT);
+  assert_int_equal(sn_recording_read_channels(r, (const int64_t[]){99}, 1, 0, 0, 1, none, NULL), SN_E_ARGUMENT);
+  free(together);
+  free(alone);
+}
+
 /* Three signals of 1, 2 and 1 samples a frame, a length that leaves the last group half filled, windows of every kind. */
 static void formats_against_reference(void **state) {
   enum { FRAMES = 1237 };
@@ -85,6 +118,18 @@ static void formats_against_reference(void **state) {
       }
       free(expected);
     }
+    windows_of_all_channels(c.recording, 60);
+    case_close(&c);
+    /* The same bytes with a skew, behind an offset, and as differences. */
+    snprintf(header, sizeof header, "r 3 100 300\nr.dat %d+9 10 0 0\nr.dat %dx2:7 10\nr.dat %d 10\n", PACKED[k].format,
+             PACKED[k].format, PACKED[k].format);
+    c = case_open(header, data, n_bytes, false);
+    case_must(&c);
+    windows_of_all_channels(c.recording, 20);
+    case_close(&c);
+    c = case_open("r 2 100 300\nr.dat 8+9 10\nr.dat 8x2:7 10\n", data, n_bytes, false);
+    case_must(&c);
+    windows_of_all_channels(c.recording, 20);
     case_close(&c);
     free(data);
   }
@@ -105,6 +150,7 @@ static void wide_frames(void **state) {
   case_stored(&c, 0, 0, 0, FRAMES * WIDE, wide);
   case_stored(&c, 0, 0, 59990, 60020, wide + 59990);
   case_stored(&c, 1, 0, 0, FRAMES, narrow);
+  windows_of_all_channels(c.recording, 6);
   case_close(&c);
   free(data);
   free(wide);
@@ -495,6 +541,7 @@ static void fixed_layout(void **state) {
   assert_int_equal(c.recording->n_segments, 1); /* touching, same calibration */
   case_stored(&c, 0, 0, 0, 5, (const int32_t[]){1, 2, 3, 4, 5});
   case_stored(&c, 0, 0, 2, 2, (const int32_t[]){3, 4});
+  windows_of_all_channels(c.recording, 20);
   case_close(&c);
   contents[3] = "q 1 100 2\nq.dat 16 4/mV\n"; /* another gain: a segment of its own */
   c = case_open_files(5, names, contents, sizes, false);

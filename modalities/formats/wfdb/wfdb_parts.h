@@ -112,6 +112,13 @@ typedef struct wfdb_file {
  * Thread-safe. */
 SN_MUST_CHECK sn_status sn_wfdb_file_read(wfdb_file *file, int64_t index, int64_t first, int64_t n, int32_t *stored,
                                           sn_error *err);
+/* Frames of several signals, each byte read once: out[i] (n_frames * per_frame of indices[i]) for the frames
+ * [first_frame, first_frame + *n_frames), where *n_frames [in/out] is cut down to what one read covers. Only for packed
+ * formats whose frame fits in a read: sn_wfdb_file_can_interleave. Thread-safe. */
+SN_MUST_CHECK sn_status sn_wfdb_file_read_frames(const wfdb_file *file, const int64_t *indices, int64_t n_indices,
+                                                 int64_t first_frame, int64_t *n_frames, int32_t *const *out,
+                                                 sn_error *err);
+bool sn_wfdb_file_can_interleave(const wfdb_file *file);
 void sn_wfdb_file_free(wfdb_file *file); /* what it holds, not itself */
 
 /* ---- a contiguous piece of a record: what one header without segments describes ---- */

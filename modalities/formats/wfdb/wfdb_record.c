@@ -416,6 +416,67 @@ static sn_status read_any(const sn_recording *r, int64_t channel, int64_t segmen
   return SN_OK;
 }
 
+enum { TOGETHER = 32, SCRATCH = 32768 }; /* signals decoded from one read, and their samples */
+
+/* Channels of one file, frames inside one piece: each byte is read once. values[i] begins at `first`. */
+static sn_status read_together(const wfdb_piece *piece, const wfdb_file *file, const int64_t *signals, int64_t n,
+                               int64_t first, int64_t n_frames, double *const *values, sn_error *err) {
+  int32_t scratch[SCRATCH], *to[TOGETHER];
+  int64_t indices[TOGETHER], per_frame = 0, most;
+  for (int64_t i = 0; i < n; i++) {
+    indices[i] = piece->signals[signals[i]].index;
+    per_frame += file->per_frame[indices[i]];
+  }
+  most = SCRATCH / per_frame;
+  for (int64_t done = 0; done < n_frames;) {
+    int64_t k = n_frames - done < most ? n_frames - done : most, used = 0;
+    for (int64_t i = 0; i < n; i++) {
+      to[i] = scratch + used;
+      used += k * file->per_frame[indices[i]];
+    }
+    SN_TRY(sn_wfdb_file_read_frames(file, indices, n, first + done, &k, to, err));
+    for (int64_t i = 0; i < n; i++) {
+      const wfdb_signal *s = &piece->signals[signals[i]];
+      int64_t spf = file->per_frame[indices[i]];
+      to_values(values[i] + done * spf, to[i], k * spf, s->gain, s->baseline, s->scale);
+    }
+    done += k;
+  }
+  return SN_OK;
+}
+
+/* Takes channels as long as they share a file and need no care of their own (skew, frames that the file lacks). */
+static sn_status read_channels(const sn_recording *r, const int64_t *channels, int64_t n, int64_t segment,
+                               int64_t first_frame, int64_t n_frames, double *const *values, sn_error *err) {
+  const record *self = r->self;
+  int64_t p = self->first_piece[segment];
+  const wfdb_piece *piece = &self->pieces[p];
+  bool one_piece = self->first_piece[segment + 1] == p + 1;
+  for (int64_t i = 0; i < n;) {
+    int64_t signals[TOGETHER], taken = 0, per_frame = 0;
+    const wfdb_file *file = NULL;
+    for (; one_piece && i + taken < n && taken < TOGETHER; taken++) {
+      int64_t signal = piece->channels[channels[i + taken]];
+      if (signal < 0 || piece->signals[signal].skew != 0) break;
+      const wfdb_file *its = &piece->files[piece->signals[signal].file];
+      if ((file != NULL && its != file) || !sn_wfdb_file_can_interleave(its) || first_frame + n_frames > its->n_frames) break;
+      per_frame += its->per_frame[piece->signals[signal].index];
+      if (per_frame > SCRATCH / 16) break;
+      file = its;
+      signals[taken] = signal;
+    }
+    if (taken > 1) {
+      SN_TRY(read_together(piece, file, signals, taken, first_frame, n_frames, values + i, err));
+      i += taken;
+      continue;
+    }
+    int64_t spf = r->channels[channels[i]].samples_per_frame;
+    SN_TRY(read_any(r, channels[i], segment, first_frame * spf, n_frames * spf, values[i], NULL, err));
+    i++;
+  }
+  return SN_OK;
+}
+
 static sn_status read_values(const sn_recording *r, int64_t channel, int64_t segment, int64_t first, int64_t count,
                              double *values, sn_error *err) {
   return read_any(r, channel, segment, first, count, values, NULL, err);
@@ -495,7 +556,7 @@ static void destroy(sn_recording *r) {
   sn_free(self);
 }
 
-static const sn_recording_vtable VTABLE = {read_values, read_stored, annotations, verify, destroy};
+static const sn_recording_vtable VTABLE = {read_values, read_channels, read_stored, annotations, verify, destroy};
 
 /* ---- the format ---- */
 

@@ -143,13 +143,18 @@ static void done_with_stream(const wfdb_file *file, sn_stream *stream) {
   if (stream != file->stream) sn_stream_close(stream);
 }
 
+/* Samples that a read into the buffer can hold wherever its first one stands in its group. */
+static int64_t buffer_samples(const wfdb_codec *codec) {
+  return BUFFER / codec->group_bytes * codec->group_samples - codec->group_samples;
+}
+
 /* The walk that packed samples and differences share: decode() of samples [first, first + n) of one signal. */
 static sn_status read_sequence(const wfdb_file *file, const sn_stream *stream, int64_t index, int64_t first, int64_t n,
                                int32_t *out, sn_error *err) {
   uint8_t buffer[BUFFER];
   const wfdb_codec *codec = file->codec;
   const int64_t spf = file->per_frame[index], stride = file->frame_samples;
-  const int64_t capacity = BUFFER / codec->group_bytes * codec->group_samples - codec->group_samples;
+  const int64_t capacity = buffer_samples(codec);
   while (n > 0) {
     int64_t within = first % spf, run = spf - within < n ? spf - within : n, frames = 1;
     if (run > capacity) run = capacity;
@@ -166,6 +171,29 @@ static sn_status read_sequence(const wfdb_file *file, const sn_stream *stream, i
     out += frames * run;
     first += frames * run;
     n -= frames * run;
+  }
+  return SN_OK;
+}
+
+bool sn_wfdb_file_can_interleave(const wfdb_file *file) {
+  return file->codec->storage == WFDB_PACKED && file->stream != NULL &&
+         file->frame_samples <= buffer_samples(file->codec) / 16;
+}
+
+sn_status sn_wfdb_file_read_frames(const wfdb_file *file, const int64_t *indices, int64_t n_indices, int64_t first_frame,
+                                   int64_t *n_frames, int32_t *const *out, sn_error *err) {
+  uint8_t buffer[BUFFER];
+  const wfdb_codec *codec = file->codec;
+  int64_t most = buffer_samples(codec) / file->frame_samples, bytes = 0;
+  if (*n_frames > most) *n_frames = most;
+  int64_t start = first_frame * file->frame_samples, group = start / codec->group_samples;
+  int64_t local = start - group * codec->group_samples;
+  if (!sn_wfdb_codec_bytes(codec, local + *n_frames * file->frame_samples, &bytes) || bytes > BUFFER)
+    return sn_fail(err, SN_E_ARGUMENT, "'%s': a window of %lld bytes does not fit", file->name, (long long)bytes);
+  SN_TRY(sn_stream_read_exact(file->stream, file->byte_offset + group * codec->group_bytes, buffer, bytes, err));
+  for (int64_t i = 0; i < n_indices; i++) {
+    int64_t index = indices[i], run = file->per_frame[index];
+    codec->decode(buffer, local + file->offsets[index], file->frame_samples, run, *n_frames * run, out[i]);
   }
   return SN_OK;
 }
