@@ -4,12 +4,22 @@
 #include <string.h>
 
 #include "cli/inspect.h"
+#include "core/alloc.h"
 
 enum { FIRST_ANNOTATIONS = 5 };
 
+/* Paths and messages may quote any bytes of a file; JSON is UTF-8. "" and NULL become null. */
 static void key_string(sn_json_writer *j, const char *key, const char *value) {
+  char *utf8 = NULL;
   sn_json_write_key(j, key);
-  sn_json_write_string(j, value != NULL && value[0] != '\0' ? value : NULL);
+  if (value == NULL || value[0] == '\0') {
+    sn_json_write_null(j);
+    return;
+  }
+  sn_status status = sn_text_to_utf8(value, (int64_t)strlen(value), &utf8, NULL, &j->error);
+  if (status != SN_OK && j->status == SN_OK) j->status = status;
+  sn_json_write_string(j, utf8);
+  sn_free(utf8);
 }
 
 static void key_f64(sn_json_writer *j, const char *key, double value) {

@@ -167,13 +167,14 @@ static sn_status resolve_path(const char *path, char **resolved, sn_error *err) 
                      path);
     return sn_strdup(resolved, path, "path", err);
   }
+  const int reason = errno;
   int64_t n = (int64_t)strlen(path);
   SN_TRY(sn_alloc(resolved, n + 5, 1, "path", err));
   snprintf(*resolved, (size_t)n + 5, "%s.hea", path);
   if (stat(*resolved, &info) == 0 && S_ISREG(info.st_mode)) return SN_OK;
   sn_free(*resolved);
   *resolved = NULL;
-  return sn_fail(err, SN_E_IO, "cannot open '%s': %s", path, strerror(ENOENT));
+  return sn_fail(err, SN_E_IO, "cannot open '%s': %s", path, strerror(reason));
 }
 
 sn_status sn_recording_open(const char *path, const sn_open_options *options, sn_recording **out, sn_error *err) {
@@ -304,6 +305,18 @@ double sn_recording_duration(const sn_recording *recording) {
 
 /* ---- warnings ---- */
 
+/* A text cut to its room may end inside a character. */
+static void drop_half_character(char *text, size_t room) {
+  size_t n = strlen(text);
+  if (n + 1 < room) return;
+  size_t start = n;
+  while (start > 0 && ((unsigned char)text[start - 1] & 0xC0) == 0x80) start--;
+  if (start == 0 || (unsigned char)text[start - 1] < 0xC0) return;
+  unsigned char lead = (unsigned char)text[start - 1];
+  size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+  if (n - (start - 1) < length) text[start - 1] = '\0';
+}
+
 static sn_status warn(sn_warning **list, int64_t *n, const char *code, const char *where, sn_error *err,
                       const char *format, va_list arguments) {
   for (int64_t i = 0; i < *n; i++) {
@@ -318,6 +331,8 @@ static sn_status warn(sn_warning **list, int64_t *n, const char *code, const cha
   snprintf(w->code, sizeof w->code, "%s", code);
   snprintf(w->where, sizeof w->where, "%s", where != NULL ? where : "");
   vsnprintf(w->message, sizeof w->message, format, arguments);
+  drop_half_character(w->where, sizeof w->where);
+  drop_half_character(w->message, sizeof w->message);
   w->count = 1;
   return SN_OK;
 }

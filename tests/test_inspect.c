@@ -32,6 +32,8 @@ static int make_folder(void **state) {
   write_file("r.dat", data, sizeof data);
   write_file("r.atr", atr, sizeof atr);
   write_file("w.hea", wrong, sizeof wrong - 1);
+  static const char latin1[] = "l 1 100 8\nr.dat 16 \xB5\xB5\xB5 16\n"; /* bytes that are no UTF-8 reach the message */
+  write_file("l.hea", latin1, sizeof latin1 - 1);
   return 0;
 }
 static int remove_folder(void **state) { return sn_remove_tree(folder, NULL) == SN_OK ? 0 : -1; }
@@ -165,6 +167,7 @@ static void failures(void **state) {
   } rows[] = {
       {"--json --values 2:3", "r.hea", "argument", true},  {"--json --channel III --stats", "r.hea", "argument", true},
       {"--json --stats", "w.hea", "corrupt", true},        {"--json --annotator none", "r.hea", "io", true},
+      {"--json", "l.hea", "corrupt", false},
       {"--json", "absent.hea", "io", false},               {"--json", "r.atr", "format", false},
       {"--json", ".", "format", false},                    {"--json --assume-unit parsec", "w.hea", NULL, true},
   };

@@ -47,6 +47,13 @@ static int check_folder(const char *name, int expected_absent, int64_t *n_unstat
       absent++;
       continue;
     }
+#ifndef SONDE_HAVE_FLAC
+    if (status == SN_E_UNSUPPORTED && strncmp(entry->d_name, "flacformats", 11) == 0) {
+      assert_non_null(strstr(err.message, "508"));
+      n++;
+      continue;
+    }
+#endif
     if (status != SN_OK) fail_msg("%s: %s", entry->d_name, err.message);
     if (r->vtable->verify(r, &err) != SN_OK) fail_msg("%s: %s", entry->d_name, err.message);
     for (int64_t i = 0; i < r->n_warnings; i++)
