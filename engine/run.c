@@ -31,16 +31,24 @@ const sn_config_entry sn_run_config[] = {
     {"synthetic.channels", SN_CONFIG_INT, "1", 1, 4096, NULL, NULL, "synthetic tokens: channels"},
     {NULL, 0, NULL, 0, 0, NULL, NULL, NULL}};
 
-sn_status sn_run_config_create(sn_config **out, sn_error *err) {
-  const sn_config_entry *tables[] = {
+enum { MOST_RUN_TABLES = 16, MOST_MORE = 8 };
+
+sn_status sn_run_config_create_with(const sn_config_entry *const *more, int64_t n_more, sn_config **out, sn_error *err) {
+  const sn_config_entry *tables[MOST_RUN_TABLES] = {
       sn_run_config,
 #ifndef SONDE_MINIMAL
       sn_ecg_config,
       sn_ecg_source_config,
 #endif
   };
-  return sn_engine_config_create(tables, sizeof tables / sizeof tables[0], out, err);
+  int64_t n = 0;
+  if (n_more > MOST_MORE) return sn_fail(err, SN_E_STATE, "configuration: more than %d further tables", MOST_MORE);
+  while (tables[n] != NULL) n++;
+  for (int64_t i = 0; i < n_more; i++) tables[n++] = more[i];
+  return sn_engine_config_create(tables, n, out, err);
 }
+
+sn_status sn_run_config_create(sn_config **out, sn_error *err) { return sn_run_config_create_with(NULL, 0, out, err); }
 
 sn_status sn_run_save_config(const char *run, const sn_config *config, sn_error *err) {
   sn_string text = {0};
@@ -60,22 +68,25 @@ done:
   return status;
 }
 
-sn_status sn_run_load_config(const char *run, sn_config **out, sn_error *err) {
+sn_status sn_run_load_config_into(const char *run, sn_config *config, sn_error *err) {
   char *path = NULL;
+  SN_TRY(sn_path_join(run, "config.yaml", &path, err));
+  sn_status status = sn_path_exists(path)
+                         ? sn_config_load(config, path, err)
+                         : sn_fail(err, SN_E_IO, "%s: not a run folder: there is no config.yaml in it", run);
+  sn_free(path);
+  return status;
+}
+
+sn_status sn_run_load_config(const char *run, sn_config **out, sn_error *err) {
   sn_config *config = NULL;
   sn_status status;
-  SN_TRY_GOTO(sn_path_join(run, "config.yaml", &path, err), done);
-  if (!sn_path_exists(path)) {
-    status = sn_fail(err, SN_E_IO, "%s: not a run folder: there is no config.yaml in it", run);
-    goto done;
-  }
-  SN_TRY_GOTO(sn_run_config_create(&config, err), done);
-  SN_TRY_GOTO(sn_config_load(config, path, err), done);
+  SN_TRY(sn_run_config_create(&config, err));
+  SN_TRY_GOTO(sn_run_load_config_into(run, config, err), done);
   *out = config;
   config = NULL;
 done:
   sn_config_destroy(config);
-  sn_free(path);
   return status;
 }
 

@@ -11,10 +11,15 @@ extern const sn_config_entry sn_run_config[];
 
 /* The complete table of a pretraining run of this build: train, encoder, objectives, data and modalities. */
 SN_MUST_CHECK sn_status sn_run_config_create(sn_config **out, sn_error *err);
+/* The same with n_more tables beside it (at most 8). */
+SN_MUST_CHECK sn_status sn_run_config_create_with(const sn_config_entry *const *more, int64_t n_more, sn_config **out,
+                                                  sn_error *err);
 
 /* config.yaml of a run folder (JSON, which is YAML): resolved and complete. */
 SN_MUST_CHECK sn_status sn_run_save_config(const char *run, const sn_config *config, sn_error *err);
 SN_MUST_CHECK sn_status sn_run_load_config(const char *run, sn_config **out, sn_error *err);
+/* Into a configuration whose table holds at least those keys. */
+SN_MUST_CHECK sn_status sn_run_load_config_into(const char *run, sn_config *config, sn_error *err);
 
 /* The data that a configuration names: data.dir is a directory (full build), or "synthetic".
  * run not NULL: manifest.tsv and split.tsv are written there; a resumed run uses those that are there. */
