@@ -369,7 +369,8 @@ static void set_variant(sn_recording *r, const record *self, bool multi) {
 /* ---- the table ---- */
 
 /* The same bits whatever the instruction set: no contraction, and division is exact everywhere. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(SONDE_ASAN)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)
 #define MANY_LANES __attribute__((optimize("O3", "no-trapping-math"), target_clones("default", "avx2", "avx512f")))
 #else
 #define MANY_LANES
