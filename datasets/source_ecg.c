@@ -28,7 +28,8 @@ typedef struct ecg_source {
   double stride_s;
   bool given;           /* windows were given outright */
   int64_t n_stretches, capacity;
-  stretch *stretches;   /* sorted by first */
+  stretch *stretches;   /* sorted by first; those of a line stand together */
+  int64_t *stretch_of;  /* (manifest->n) first stretch of a line, -1 none */
   uint64_t *subjects;   /* (manifest->n) */
   sn_ecg_stats **stats; /* (manifest->n) for zscore-record; NULL: not needed */
   pthread_mutex_t lock; /* stats */
@@ -84,14 +85,42 @@ void sn_ecg_source_locate(const sn_source *source, int64_t index, sn_window_at *
 
 void sn_ecg_source_windows_of(const sn_source *source, int64_t row, int64_t *first, int64_t *n) {
   const ecg_source *self = source->self;
+  int64_t i = self->given ? -1 : self->stretch_of[row];
   *first = *n = 0;
-  for (int64_t i = 0; i < self->n_stretches; i++) {
-    const stretch *s = &self->stretches[i];
-    int64_t end = i + 1 < self->n_stretches ? self->stretches[i + 1].first : source->n_windows;
-    if (s->row != row) continue;
-    if (*n == 0) *first = s->first;
-    *n += end - s->first;
+  if (i < 0) return;
+  *first = self->stretches[i].first;
+  while (i < self->n_stretches && self->stretches[i].row == row) i++;
+  *n = (i < self->n_stretches ? self->stretches[i].first : source->n_windows) - *first;
+}
+
+sn_status sn_windows_of_items(const sn_manifest *manifest, const sn_labels *labels, sn_window_at **out, sn_error *err) {
+  sn_window_at *windows = NULL;
+  sn_manifest_info info = {0};
+  int64_t row = -1;
+  sn_status status = SN_OK;
+  SN_TRY(sn_alloc(&windows, labels->n, sizeof *windows, "windows", err));
+  for (int64_t i = 0; i < labels->n; i++) {
+    const sn_label_item *item = &labels->items[i];
+    if (item->recording != row) { /* items of a recording stand together */
+      sn_manifest_info_free(&info);
+      SN_TRY_GOTO(sn_manifest_parse(manifest, item->recording, &info, err), fail);
+      row = item->recording;
+    }
+    if (item->segment < 0 || item->segment >= info.n_segments) {
+      status = sn_fail(err, SN_E_ARGUMENT, "%s: an item of the whole recording has no window of its own",
+                       manifest->rows[item->recording].path);
+      goto fail;
+    }
+    double segment_s = (double)info.first_frames[item->segment] * (double)info.rate_den / (double)info.rate_num;
+    windows[i] = (sn_window_at){.row = item->recording, .segment = item->segment, .start_s = item->start_s - segment_s};
   }
+  sn_manifest_info_free(&info);
+  *out = windows;
+  return SN_OK;
+fail:
+  sn_manifest_info_free(&info);
+  sn_free(windows);
+  return status;
 }
 
 /* ---- reading ---------------------------------------------------------------------------------------------------------- */
@@ -192,6 +221,7 @@ static void ecg_destroy(sn_source *source) {
     for (int64_t i = 0; self->stats != NULL && i < self->options.manifest->n; i++) sn_free(self->stats[i]);
     sn_free(self->stats);
     sn_free(self->stretches);
+    sn_free(self->stretch_of);
     sn_free(self->subjects);
     sn_conditioned_destroy(self->conditioned);
     sn_store_close(self->store);
@@ -252,6 +282,10 @@ static sn_status plan_row(sn_source *source, int64_t row, sn_error *err) {
     int64_t n = 0;
     stretch s = {.row = row, .segment = segment, .number = number};
     SN_TRY(segment_room(self, &view, segment, &n, &s.last_start_s, err));
+    if (n > 0 && self->stretch_of[row] >= 0 && number == 0) {
+      return sn_fail(err, SN_E_ARGUMENT, "%s is given twice", self->options.manifest->rows[row].path);
+    }
+    if (n > 0 && self->stretch_of[row] < 0) self->stretch_of[row] = self->n_stretches;
     if (n > 0) SN_TRY(add_stretch(source, &s, n, err));
     number += n;
   }
@@ -299,6 +333,8 @@ static sn_status plan(sn_source *source, sn_error *err) {
     sn_free(seen);
     return status;
   }
+  SN_TRY(sn_alloc(&self->stretch_of, o->manifest->n, sizeof *self->stretch_of, "windows", err));
+  for (int64_t i = 0; i < o->manifest->n; i++) self->stretch_of[i] = -1;
   int64_t n = o->rows != NULL ? o->n_rows : o->manifest->n;
   for (int64_t i = 0; i < n; i++) SN_TRY(plan_row(source, o->rows != NULL ? o->rows[i] : i, err));
   return SN_OK;

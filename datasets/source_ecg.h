@@ -19,6 +19,7 @@
 #include "core/status.h"
 #include "datasets/conditioned.h"
 #include "datasets/keyed_table.h"
+#include "datasets/labels.h"
 #include "datasets/manifest.h"
 #include "datasets/source.h"
 
@@ -68,7 +69,12 @@ const sn_conditioned *sn_ecg_source_conditioned(const sn_source *source);
 
 /* Where window `index` lies: line, segment, start from the segment's start (grid, without crop), number in its recording. */
 void sn_ecg_source_locate(const sn_source *source, int64_t index, sn_window_at *where, int64_t *number);
-/* Windows [*first, *first + *n) are those of a line; *n 0 when it has none. Grid only. */
+/* Windows [*first, *first + *n) are those of a line; *n 0 when it has none. Grid only; 0 for windows given outright. */
 void sn_ecg_source_windows_of(const sn_source *source, int64_t row, int64_t *first, int64_t *n);
+
+/* The windows of labelled beats, one per item, for sn_ecg_source_options.windows: (labels->n), fresh (sn_free).
+ * SN_E_ARGUMENT when an item is a whole recording: its windows are those of the grid. */
+SN_MUST_CHECK sn_status sn_windows_of_items(const sn_manifest *manifest, const sn_labels *labels, sn_window_at **out,
+                                            sn_error *err);
 
 #endif

@@ -473,6 +473,44 @@ static void test_given_windows(void **state) {
   cohort_remove(root);
 }
 
+static void test_windows_of_beats(void **state) {
+  char *root = cohort_directory();
+  cohort_write_many(root, 2, 10, 100);
+  sn_annotation items[] = {{.sample = 150, .onset_s = 1.5, .code = "N"}, {.sample = 333, .onset_s = 3.33, .code = "V"}};
+  sn_annotations list = {.n = 2, .items = items, .rate = 100};
+  CHECK(sn_wfdb_annotations_write(root, "r01", "atr", &list, NULL, fault));
+  sn_manifest *m = index_of(root);
+  sn_labels *labels = NULL;
+  sn_window_at *windows = NULL;
+  sn_label_options lo = {.target = "annotation:aami"};
+  CHECK(sn_labels_create(m, NULL, &lo, &labels, fault));
+  CHECK(sn_windows_of_items(m, labels, &windows, fault));
+  sn_ecg_source_options o = options_of(m);
+  o.ecg.condition.window_s = o.ecg.stride_s = 1;
+  o.windows = windows;
+  o.n_windows = labels->n;
+  sn_source *source = source_of(&o);
+  assert_int_equal(source->n_windows, 2);
+  sn_sample *a = read_window(source, 0, 0, 0), *b = read_window(source, 1, 0, 0);
+  assert_true(fabs(a->start_s - 1.0) < 1e-9 && fabs(b->start_s - 2.83) < 1e-9);
+  assert_int_equal(a->recording, 1);
+  sn_sample_destroy(a);
+  sn_sample_destroy(b);
+  sn_source_destroy(source);
+  sn_free(windows);
+  sn_labels_destroy(labels);
+  /* A line given twice would double its windows. */
+  int64_t rows[2] = {1, 1};
+  sn_error err;
+  o = options_of(m);
+  o.rows = rows;
+  o.n_rows = 2;
+  assert_int_equal(sn_source_create_ecg(&o, &source, &err), SN_E_ARGUMENT);
+  assert_non_null(strstr(err.message, "twice"));
+  sn_manifest_destroy(m);
+  cohort_remove(root);
+}
+
 /* ---- the prepared store ----------------------------------------------------------------------------------------------- */
 
 static void test_the_store_gives_the_same_bits(void **state) {
@@ -613,6 +651,7 @@ int main(void) {
                                      cmocka_unit_test(test_a_replaced_file_is_found),
                                      cmocka_unit_test(test_nothing_left_is_an_error),
                                      cmocka_unit_test(test_given_windows),
+                                     cmocka_unit_test(test_windows_of_beats),
                                      cmocka_unit_test(test_the_store_gives_the_same_bits),
                                      cmocka_unit_test(test_a_store_of_other_data_or_options_is_refused),
                                      cmocka_unit_test(test_damaged_stores_are_refused),
