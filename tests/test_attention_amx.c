@@ -104,7 +104,7 @@ static void real_tiles(void **state) {
 #endif
   sn_device_destroy(device);
   if (!has_amx) {
-    print_message("skipped: the real AMX instructions of attention: this machine has no AMX (or its use is not permitted)\n");
+    print_message("skipped: the real AMX instructions of attention: this machine has no AMX (or may not use it)\n");
     skip();
   }
 }

@@ -12,8 +12,8 @@ static sn_status check_offsets(const char *name, const int64_t *offsets, int64_t
                                      (long long)offsets[0]);
   for (int64_t s = 0; s < n_segments; s++)
     if (offsets[s + 1] < offsets[s])
-      return sn_fail(err, SN_E_ARGUMENT, "attention: %s[%lld]: expected at least %lld (offsets never fall), found %lld", name,
-                     (long long)s + 1, (long long)offsets[s], (long long)offsets[s + 1]);
+      return sn_fail(err, SN_E_ARGUMENT, "attention: %s[%lld]: expected at least %lld (offsets never fall), found %lld",
+                     name, (long long)s + 1, (long long)offsets[s], (long long)offsets[s + 1]);
   if (offsets[n_segments] > rows)
     return sn_fail(err, SN_E_ARGUMENT, "attention: %s[%lld]: expected at most %lld (the rows), found %lld", name,
                    (long long)n_segments, (long long)rows, (long long)offsets[n_segments]);
@@ -23,8 +23,8 @@ static sn_status check_offsets(const char *name, const int64_t *offsets, int64_t
 static sn_status check_column(const char *name, int64_t column, int64_t width, const sn_tensor *source, sn_error *err) {
   int64_t have = source->shape[1];
   if (column < 0 || column > have - width)
-    return sn_fail(err, SN_E_ARGUMENT, "attention: %s_column: expected 0 to %lld (%lld columns, %lld of them taken), found %lld",
-                   name, (long long)(have - width), (long long)have, (long long)width, (long long)column);
+    return sn_fail(err, SN_E_ARGUMENT,
+                   "attention: %s_column: expected 0 to %lld (%lld columns, %lld of them taken), found %lld", name, (long long)(have - width), (long long)have, (long long)width, (long long)column);
   return SN_OK;
 }
 
@@ -67,7 +67,8 @@ static sn_status infer(sn_op_call *call, bool with_saved, sn_error *err) {
                    attr->scale);
   SN_TRY(check_columns(attr, q, kv, fused, width, err));
   if (attr->n_segments < 0)
-    return sn_fail(err, SN_E_ARGUMENT, "attention: n_segments: expected at least 0, found %lld", (long long)attr->n_segments);
+    return sn_fail(err, SN_E_ARGUMENT, "attention: n_segments: expected at least 0, found %lld",
+                   (long long)attr->n_segments);
   SN_TRY(check_offsets("q_offsets", attr->q_offsets, attr->n_segments, q->shape[0], err));
   SN_TRY(check_offsets("kv_offsets", attr->kv_offsets, attr->n_segments, kv->shape[0], err));
   call->n_out = 1;

@@ -5,7 +5,8 @@
  *   A: unit (m, k) at a + m * row_step + k * k_step.
  *   B: panels of SN_PANEL columns, each (K capacity, width) row-major; the last panel has the remaining width.
  *   C: fp32, row-major, row length ldc.
- * N is a multiple of SN_LANES. The reduction runs in order of k in one accumulator per element (pairs: two products each). */
+ * N is a multiple of SN_LANES. The reduction runs in order of k in one accumulator per element (pairs: two products a
+ * step). */
 #ifndef SN_KERNELS_ATTENTION_GEMM_H
 #define SN_KERNELS_ATTENTION_GEMM_H
 

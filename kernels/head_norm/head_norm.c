@@ -19,8 +19,8 @@ static sn_status check_attr(const sn_head_norm_attr *attr, int64_t columns, sn_e
     int64_t least = g > 0 ? attr->column[g - 1] + width : 0;
     if (attr->column[g] < least || attr->column[g] > columns - width)
       return sn_fail(err, SN_E_ARGUMENT,
-                     "head_norm: column[%lld]: expected %lld to %lld (groups of %lld columns, in rising order, of %lld), found "
-                     "%lld",
+                     "head_norm: column[%lld]: expected %lld to %lld (groups of %lld columns, in rising order, of %lld), "
+                     "found %lld",
                      (long long)g, (long long)least, (long long)(columns - width), (long long)width, (long long)columns,
                      (long long)attr->column[g]);
   }

@@ -7,8 +7,8 @@
  *
  * Inputs:  in[0] x (T, W); in[1] gain of group 0 (D); in[2] gain of group 1 (D), absent when n_groups is 1.
  * Output:  out[0] [out] (T, W), dtype of x. Gradients: din[0] [out] / [acc] (T, W), din[1], din[2] [out] / [acc] (D).
- * Numerics: statistics and products in fp32 (fp64 in the reference), sums over channels in 16 interleaved parts; gradients of
- * the gains are summed over the heads of a row in fp32, then in fp64 over fixed blocks of 64 rows and over the blocks in
+ * Numerics: statistics and products in fp32 (fp64 in the reference), sums over channels in 16 interleaved parts; gradients
+ * of the gains are summed over the heads of a row in fp32, then in fp64 over fixed blocks of 64 rows and over the blocks in
  * order, so that they do not depend on the number of threads. Nothing is saved: backward computes the statistics again.
  * Errors: SN_E_ARGUMENT for columns that leave the rows or overlap, eps < 0, sizes.
  * Sources: A. Henry et al., "Query-key normalization for transformers", 2020; M. Dehghani et al., "Scaling vision

@@ -11,8 +11,8 @@
  * Inputs:  in[0] x (T, W); in[1] positions (T, n_axes), fp32 or fp64, already divided by the axis' unit step; no gradient.
  * Output:  out[0] [out] (T, W), dtype of x. Gradient: din[0] [out] / [acc], the rotation by -phi of dout.
  * Numerics: angles in fp64 (fp32 positions are widened), sine and cosine to fp32 accuracy; fp64 throughout in the reference.
- * Errors: SN_E_ARGUMENT for ranges that are no whole heads, leave the columns or overlap, odd channels, more channels than D,
- * base <= 1.
+ * Errors: SN_E_ARGUMENT for ranges that are no whole heads, leave the columns or overlap, odd channels, more channels than
+ * D, base <= 1.
  * Source: J. Su et al., "RoFormer: enhanced transformer with rotary position embedding", 2021, eq. 34. */
 #ifndef SN_KERNELS_ROPE_H
 #define SN_KERNELS_ROPE_H
