@@ -64,6 +64,11 @@ static sn_status make_config(const sn_args *args, sn_config **out, sn_error *err
   }
   SN_TRY_GOTO(apply_options(config, args, err), fail);
   SN_TRY_GOTO(sn_config_check_complete(config, err), fail);
+  if (sn_config_phases(config) > 1) {
+    status = sn_fail(err, SN_E_UNSUPPORTED, "the configuration has %lld phases; pretraining runs one so far: run the later "
+                     "ones from configurations of their own", (long long)sn_config_phases(config));
+    goto fail;
+  }
   *out = config;
   return SN_OK;
 fail:

@@ -257,6 +257,29 @@ static void test_existing_errors(void **state) {
   sn_config_destroy(config);
 }
 
+/* A loss that is not finite changes nothing, is counted, and stops the run when it goes on. */
+static void test_nonfinite_stops(void **state) {
+  char run[320], *metrics;
+  int64_t n;
+  sn_run_data *data;
+  sn_train_result result;
+  sn_error err;
+  sn_config *config = make_config("train.lr=10\ntrain.schedule=constant\ntrain.clip=0\ntrain.warmup=0\ntrain.weight_decay=10\n"
+                                  "train.max_nonfinite=2\ntrain.steps=200\ntrain.ema=0\ntrain.dtype=f32\n");
+  snprintf(run, sizeof run, "%s/nonfinite", root);
+  assert_int_equal(sn_run_data_open(config, run, false, NULL, &data, &err), SN_OK);
+  sn_train_options options = {.config = config, .source = sn_run_data_source(data), .run = run};
+  assert_int_equal(sn_train(&options, &result, &err), SN_E_STATE); /* decay of 100 a step: weights grow 99-fold */
+  assert_non_null(strstr(err.message, "not finite"));
+  assert_int_equal(result.state.nonfinite_steps, 3);
+  read_file(run, "metrics.jsonl", &metrics, &n);
+  assert_non_null(strstr(metrics, "\"updated\": 0"));
+  assert_non_null(strstr(metrics, "\"loss\": null"));
+  sn_free(metrics);
+  sn_run_data_destroy(data);
+  sn_config_destroy(config);
+}
+
 /* A stop flag saves; the next call goes on from there. */
 static void test_stop_saves(void **state) {
   char whole[320], stopped[320];
@@ -298,6 +321,6 @@ int main(void) {
       cmocka_unit_test(test_loader_threads_do_not_matter), cmocka_unit_test(test_checkpointing_changes_nothing),
       cmocka_unit_test(test_variants_resume), cmocka_unit_test(test_two_ranks_equal_one),       cmocka_unit_test(test_accumulation_equals_one_pack),
       cmocka_unit_test(test_rank_failure_stops_all),    cmocka_unit_test(test_existing_errors),
-      cmocka_unit_test(test_stop_saves),                cmocka_unit_test(test_damaged_checkpoint_is_passed_over)};
+      cmocka_unit_test(test_nonfinite_stops), cmocka_unit_test(test_stop_saves),                cmocka_unit_test(test_damaged_checkpoint_is_passed_over)};
   return cmocka_run_group_tests(tests, make_root, remove_root);
 }
