@@ -25,7 +25,8 @@ static const sn_option OPTIONS[] = {
     {"assume-unit", "UNIT", false, "unit of channels that state none"},
     {"tolerant", NULL, false, "take truncated or contradicting files, as far as they are sound"},
     {"fresh", NULL, false, "do not use the cache of an earlier run"},
-    {"prepare", "FILE", false, "also write the conditioned signal there (HDF5), for data.store: read instead of the recordings"},
+    {"prepare", "FILE", false,
+     "also write the conditioned signal there (HDF5), for data.store: read instead of the recordings"},
     {"config", "FILE", false, "with --prepare: a configuration of data.* and ecg.* keys"},
     {"set", "KEY=VALUE", true, "with --prepare: a key of conditioning, such as data.rate=250Hz"},
     {"threads", "N", false, "threads that read headers (default: one per core)"},
@@ -59,7 +60,7 @@ typedef struct summary {
   double took_s;
 } summary;
 
-/* ---- gathering ------------------------------------------------------------------------------------------------------- */
+/* ---- gathering ------------------------------------------------------------------------------------------------- */
 
 static bool alike(const sn_manifest_row *a, const sn_manifest_row *b) {
   static const int SAME[] = {SN_MANIFEST_FORMAT, SN_MANIFEST_MODALITY, SN_MANIFEST_RATE, SN_MANIFEST_CHANNELS};
@@ -112,7 +113,9 @@ static int compare_groups(const void *a, const void *b) {
   return strcmp(x->row->path, y->row->path);
 }
 
-static int compare_texts(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+static int compare_texts(const void *a, const void *b) {
+  return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
 
 static sn_status summarize(summary *s, const sn_manifest *manifest, const sn_index_report *report, sn_error *err) {
   const char **subjects = NULL;
@@ -142,7 +145,7 @@ static sn_status summarize(summary *s, const sn_manifest *manifest, const sn_ind
   return SN_OK;
 }
 
-/* ---- for people ------------------------------------------------------------------------------------------------------- */
+/* ---- for people ------------------------------------------------------------------------------------------------ */
 
 static void format_duration(double seconds, char *text, size_t room) {
   if (seconds < 120) {
@@ -181,7 +184,8 @@ static void show_list(const char *cell, char *text, size_t room) {
 
 static void print_groups(const summary *s) {
   enum { SHOWN = 12, NAMES = 44 };
-  printf("\n  %10s  %-7s %-8s %9s  %-*s  %s\n", "recordings", "format", "modality", "rate", NAMES + 4, "channels", "duration");
+  printf("\n  %10s  %-7s %-8s %9s  %-*s  %s\n", "recordings", "format", "modality", "rate", NAMES + 4, "channels",
+         "duration");
   for (int64_t k = 0; k < s->n_groups && k < SHOWN; k++) {
     const group *g = &s->groups[k];
     char least[32], most[32], rate[32], names[NAMES + 1];
@@ -250,7 +254,7 @@ static void print_summary(const summary *s, const char *out) {
   }
 }
 
-/* ---- for machines ----------------------------------------------------------------------------------------------------- */
+/* ---- for machines ---------------------------------------------------------------------------------------------- */
 
 /* A cell as text: unescaped. */
 static sn_status write_cell(sn_json_writer *w, const char *cell, sn_error *err) {
@@ -268,7 +272,8 @@ static sn_status write_list(sn_json_writer *w, const char *cell, sn_error *err) 
   SN_TRY(sn_strdup(&copy, cell, "summary", err));
   sn_json_begin_array(w);
   rest = copy;
-  for (char *part = cell[0] != 0 ? strsep(&rest, ",") : NULL; part != NULL && status == SN_OK; part = strsep(&rest, ",")) {
+  for (char *part = cell[0] != 0 ? strsep(&rest, ",") : NULL; part != NULL && status == SN_OK;
+       part = strsep(&rest, ",")) {
     status = write_cell(w, part, err);
   }
   sn_json_end_array(w);
@@ -331,10 +336,10 @@ static void write_counts(sn_json_writer *w, const summary *s) {
   const struct {
     const char *key;
     int64_t value;
-  } NUMBERS[] = {{"recordings", s->manifest->n}, {"ok", s->manifest->n_ok}, {"subjects", s->n_subjects},
-                 {"without_subject", s->n_without_subject},
+  } NUMBERS[] = {{"recordings", s->manifest->n},      {"ok", s->manifest->n_ok},
+                 {"subjects", s->n_subjects},         {"without_subject", s->n_without_subject},
                  {"without_unit", s->n_without_unit}, {"files", s->report->n_files},
-                 {"folders", s->report->n_folders}, {"unreadable_folders", s->report->n_unlisted_folders},
+                 {"folders", s->report->n_folders},   {"unreadable_folders", s->report->n_unlisted_folders},
                  {"from_cache", s->report->n_reused}, {"bytes", (int64_t)s->bytes}};
   for (size_t i = 0; i < sizeof NUMBERS / sizeof NUMBERS[0]; i++) {
     sn_json_write_key(w, NUMBERS[i].key);
@@ -382,9 +387,11 @@ static sn_status write_json(const summary *s, const char *out, bool whole, sn_st
   return sn_json_writer_finish(&w, err);
 }
 
-/* ---- the command ------------------------------------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------------------------- */
 
-static void print_log(void *user, sn_log_level level, const char *message) { fprintf(stderr, "sonde index: %s\n", message); }
+static void print_log(void *user, sn_log_level level, const char *message) {
+  fprintf(stderr, "sonde index: %s\n", message);
+}
 
 static void print_progress(void *user, int64_t done, int64_t total) {
   if (done == 0 || total < 20000) return;
@@ -409,7 +416,8 @@ static sn_status load_config(const sn_args *args, sn_config **out, sn_error *err
   return SN_OK;
 }
 
-static sn_status prepare(const sn_args *args, const sn_manifest *manifest, const sn_index_options *options, sn_error *err) {
+static sn_status prepare(const sn_args *args, const sn_manifest *manifest, const sn_index_options *options,
+                         sn_error *err) {
   const char *path = sn_args_get(args, "prepare");
   sn_config *config = NULL;
   sn_ecg_source_options source = {0};
@@ -418,13 +426,17 @@ static sn_status prepare(const sn_args *args, const sn_manifest *manifest, const
   sn_status status = load_config(args, &config, err);
   if (status == SN_OK) status = sn_ecg_source_options_from_config(config, &source, err);
   if (status != SN_OK) goto done;
-  sn_store_write_options write = {.n_threads = options->n_threads, .verify = source.verify, .tolerant = options->tolerant,
-                                  .assume_unit = options->assume_unit, .log = options->log};
+  sn_store_write_options write = {.n_threads = options->n_threads,
+                                  .verify = source.verify,
+                                  .tolerant = options->tolerant,
+                                  .assume_unit = options->assume_unit,
+                                  .log = options->log};
   SN_TRY_GOTO(sn_store_write(path, manifest, &source.ecg, &write, &n_faults, err), done);
   SN_TRY_GOTO(sn_store_open(path, manifest, &source.ecg, &store, err), done); /* read back: it must open */
   char bytes[32];
   format_bytes((double)sn_store_bytes(store), bytes, sizeof bytes);
-  fprintf(stderr, "sonde index: prepared %s: %s of conditioned signal, %" PRId64 " recordings left out\n", path, bytes, n_faults);
+  fprintf(stderr, "sonde index: prepared %s: %s of conditioned signal, %" PRId64 " recordings left out\n", path, bytes,
+          n_faults);
 done:
   sn_store_close(store);
   sn_config_destroy(config);
@@ -439,8 +451,10 @@ static sn_status run(const sn_args *args, int *exit_code, sn_error *err) {
   summary *s = NULL;
   sn_status status = SN_OK;
   int64_t cores = (int64_t)sysconf(_SC_NPROCESSORS_ONLN);
-  sn_index_options options = {.name = sn_args_get(args, "name"), .whole_hash = sn_args_has(args, "hash"),
-                              .tolerant = sn_args_has(args, "tolerant"), .assume_unit = sn_args_get(args, "assume-unit"),
+  sn_index_options options = {.name = sn_args_get(args, "name"),
+                              .whole_hash = sn_args_has(args, "hash"),
+                              .tolerant = sn_args_has(args, "tolerant"),
+                              .assume_unit = sn_args_get(args, "assume-unit"),
                               .log = {.write = print_log, .least = SN_LOG_WARNING}};
   double start = now_s();
   if ((sn_args_has(args, "set") || sn_args_has(args, "config")) && !sn_args_has(args, "prepare")) {
@@ -496,10 +510,11 @@ int sn_command_index(int argc, char **argv) {
   sn_error_clear(&err);
   sn_status status = sn_args_parse(OPTIONS, "DIR", 1, 1, argc, argv, &args, &err);
   if (status == SN_OK && sn_args_wants_help(args)) {
-    sn_args_print_help(OPTIONS, "index", "DIR",
-                       "The manifest of a directory: one line per recording, headers only, nothing left out silently.\n"
-                       "PhysioNet trees (RECORDS files) and plain folders. Exit status 1 when a folder could not be listed\n"
-                       "or no recording can be used.");
+    sn_args_print_help(
+        OPTIONS, "index", "DIR",
+        "The manifest of a directory: one line per recording, headers only, nothing left out silently.\n"
+        "PhysioNet trees (RECORDS files) and plain folders. Exit status 1 when a folder could not be listed\n"
+        "or no recording can be used.");
   } else if (status == SN_OK) {
     status = run(args, &exit_code, &err);
   }

@@ -10,7 +10,7 @@
 typedef struct block {
   sn_block_key key;
   int64_t n;
-  struct block *chain;          /* same bucket */
+  struct block *chain; /* same bucket */
   struct block *newer, *older;
   float values[];
 } block;

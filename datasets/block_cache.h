@@ -1,5 +1,5 @@
-/* A bounded cache of float blocks: least recently used out first.  What it holds never changes a result, only how often a
- * block is computed. */
+/* A bounded cache of float blocks: least recently used out first.  What it holds never changes a result, only how
+ * often a block is computed. */
 #ifndef SN_DATASETS_BLOCK_CACHE_H
 #define SN_DATASETS_BLOCK_CACHE_H
 

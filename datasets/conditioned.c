@@ -14,32 +14,32 @@
 /* What recordings with the same channels and rates share. */
 typedef struct layout {
   char *key;
-  sn_status status;      /* usable? */
+  sn_status status; /* usable? */
   sn_error error;
   int64_t n_channels;
-  sn_channel *channels;  /* as the view shows them: one sample per frame */
-  uint8_t *needed;       /* (n_channels) */
-  sn_ratio *ratios;      /* (n_channels) */
-  int64_t *per_frame;    /* (n_channels) native */
+  sn_channel *channels;       /* as the view shows them: one sample per frame */
+  uint8_t *needed;            /* (n_channels) */
+  sn_ratio *ratios;           /* (n_channels) */
+  int64_t *per_frame;         /* (n_channels) native */
   int64_t rate_num, rate_den; /* of the view */
   int64_t nominal_tokens;
 } layout;
 
 struct sn_conditioned {
   sn_conditioned_options options;
-  sn_ecg *ecg;           /* the whole pipeline: its conditioner makes the blocks */
-  sn_ecg *pass;          /* without filter and resampling */
+  sn_ecg *ecg;  /* the whole pipeline: its conditioner makes the blocks */
+  sn_ecg *pass; /* without filter and resampling */
   sn_recording_pool *pool;
   sn_block_cache *cache;
   int64_t n_layouts, layouts_capacity;
   layout *layouts;
-  int32_t *layout_of;    /* (manifest->n) -1: line not ok */
-  int64_t *first_segment;/* (manifest->n + 1) */
+  int32_t *layout_of;     /* (manifest->n) -1: line not ok */
+  int64_t *first_segment; /* (manifest->n + 1) */
   int64_t segments_capacity;
-  sn_segment *segments;  /* of the views */
+  sn_segment *segments; /* of the views */
 };
 
-/* ---- layouts -------------------------------------------------------------------------------------------------------- */
+/* ---- layouts --------------------------------------------------------------------------------------------------- */
 
 static sn_sensor_kind kind_of_name(const char *name) {
   for (int k = SN_SENSOR_NONE; k < SN_SENSOR_OTHER; k++) {
@@ -157,7 +157,8 @@ static sn_status layout_key(const sn_manifest_row *row, sn_string *key, sn_error
   static const int CELLS[] = {SN_MANIFEST_RATE, SN_MANIFEST_CHANNELS, SN_MANIFEST_KINDS, SN_MANIFEST_UNITS,
                               SN_MANIFEST_PER_FRAME};
   key->length = 0;
-  for (size_t i = 0; i < sizeof CELLS / sizeof CELLS[0]; i++) SN_TRY(sn_string_printf(key, err, "%s\t", row->cells[CELLS[i]]));
+  for (size_t i = 0; i < sizeof CELLS / sizeof CELLS[0]; i++)
+    SN_TRY(sn_string_printf(key, err, "%s\t", row->cells[CELLS[i]]));
   return SN_OK;
 }
 
@@ -189,9 +190,10 @@ static sn_status grow_table(const sn_conditioned *c, layout_table *t, sn_error *
   return SN_OK;
 }
 
-/* ---- lines ---------------------------------------------------------------------------------------------------------- */
+/* ---- lines ----------------------------------------------------------------------------------------------------- */
 
-static sn_status add_segments(sn_conditioned *c, const layout *l, const sn_manifest_info *info, int64_t *n, sn_error *err) {
+static sn_status add_segments(sn_conditioned *c, const layout *l, const sn_manifest_info *info, int64_t *n,
+                              sn_error *err) {
   double rate = (double)info->rate_num / (double)info->rate_den;
   SN_TRY(sn_grow(&c->segments, &c->segments_capacity, *n + info->n_segments, sizeof *c->segments, "segments", err));
   for (int64_t s = 0; s < info->n_segments; s++) {
@@ -199,7 +201,8 @@ static sn_status add_segments(sn_conditioned *c, const layout *l, const sn_manif
     for (int64_t i = 0; i < l->n_channels && l->status == SN_OK; i++) {
       int64_t native = 0;
       if (!l->needed[i]) continue;
-      if (!sn_mul_ok(info->n_frames[s], l->per_frame[i], &native)) return sn_fail(err, SN_E_CORRUPT, "manifest: a segment is too long");
+      if (!sn_mul_ok(info->n_frames[s], l->per_frame[i], &native))
+        return sn_fail(err, SN_E_CORRUPT, "manifest: a segment is too long");
       int64_t k = sn_resampled_length(l->ratios[i], native);
       if (frames < 0 || k < frames) frames = k;
     }
@@ -263,7 +266,8 @@ sn_status sn_conditioned_create(const sn_conditioned_options *options, sn_condit
   pass.condition.resample = SN_RESAMPLE_POLYPHASE; /* by 1:1, which copies */
   SN_TRY_GOTO(sn_ecg_create(&pass, &c->pass, err), fail);
   sn_open_options open = {.tolerant = options->tolerant, .assume_unit = options->assume_unit};
-  SN_TRY_GOTO(sn_recording_pool_create(options->manifest, c->options.most_open, options->verify, &open, &c->pool, err), fail);
+  SN_TRY_GOTO(sn_recording_pool_create(options->manifest, c->options.most_open, options->verify, &open, &c->pool, err),
+              fail);
   SN_TRY_GOTO(sn_block_cache_create(options->cache_bytes, &c->cache, err), fail);
   SN_TRY_GOTO(plan_lines(c, err), fail);
   *out = c;
@@ -303,7 +307,7 @@ bool sn_conditioned_needs(const sn_conditioned *c, int64_t row, int64_t channel)
   return c->layouts[c->layout_of[row]].needed[channel];
 }
 
-/* ---- blocks --------------------------------------------------------------------------------------------------------- */
+/* ---- blocks ---------------------------------------------------------------------------------------------------- */
 
 static sn_status to_float(const double *values, const uint8_t *valid, int64_t n, float *out, const char *channel,
                           sn_error *err) {
@@ -311,7 +315,8 @@ static sn_status to_float(const double *values, const uint8_t *valid, int64_t n,
     if (!valid[i]) {
       out[i] = NAN;
     } else if (!(fabs(values[i]) <= (double)FLT_MAX)) {
-      return sn_fail_at(err, SN_E_CORRUPT, -1, -1, channel, "channel %s: a value of %g cannot be used", channel, values[i]);
+      return sn_fail_at(err, SN_E_CORRUPT, -1, -1, channel, "channel %s: a value of %g cannot be used", channel,
+                        values[i]);
     } else {
       out[i] = (float)values[i];
     }
@@ -332,8 +337,9 @@ static sn_status compute_block(const sn_conditioned *c, const sn_block_key *key,
   }
   SN_TRY_GOTO(sn_alloc(&values, n, sizeof *values, "conditioned block", err), done);
   SN_TRY_GOTO(sn_alloc(&valid, n, 1, "conditioned block", err), done);
-  SN_TRY_GOTO(sn_conditioner_range(sn_ecg_conditioner(c->ecg), recording, key->channel, key->segment, first, n, values, valid,
-                                   err), done);
+  SN_TRY_GOTO(sn_conditioner_range(sn_ecg_conditioner(c->ecg), recording, key->channel, key->segment, first, n, values,
+                                   valid, err),
+              done);
   status = to_float(values, valid, n, out, recording->channels[key->channel].name, err);
 done:
   sn_free(values);
@@ -359,9 +365,11 @@ static sn_status block_values(const sn_conditioned *c, const sn_block_key *key, 
 
 sn_status sn_conditioned_read(const sn_conditioned *c, int64_t row, int64_t channel, int64_t segment, int64_t first,
                               int64_t count, double *values, sn_error *err) {
-  if (c->options.store != NULL) return sn_store_read(c->options.store, row, channel, segment, first, count, values, err);
+  if (c->options.store != NULL)
+    return sn_store_read(c->options.store, row, channel, segment, first, count, values, err);
   const layout *l = &c->layouts[c->layout_of[row]];
-  if (!l->needed[channel]) return sn_fail(err, SN_E_ARGUMENT, "channel %s was not asked for", l->channels[channel].name);
+  if (!l->needed[channel])
+    return sn_fail(err, SN_E_ARGUMENT, "channel %s was not asked for", l->channels[channel].name);
   int64_t total = c->segments[c->first_segment[row] + segment].n_frames;
   bool whole = c->options.ecg.condition.resample == SN_RESAMPLE_FFT;
   int64_t step = whole ? total : SN_CONDITIONED_BLOCK;
@@ -377,8 +385,8 @@ sn_status sn_conditioned_read(const sn_conditioned *c, int64_t row, int64_t chan
   return SN_OK;
 }
 
-static sn_status view_read(const sn_recording *recording, int64_t channel, int64_t segment, int64_t first, int64_t count,
-                           double *values, sn_error *err) {
+static sn_status view_read(const sn_recording *recording, int64_t channel, int64_t segment, int64_t first,
+                           int64_t count, double *values, sn_error *err) {
   const sn_conditioned_view *view = recording->self;
   return sn_conditioned_read(view->conditioned, view->row, channel, segment, first, count, values, err);
 }
@@ -395,7 +403,7 @@ void sn_conditioned_open(const sn_conditioned *c, int64_t row, sn_conditioned_vi
   view->row = row;
 }
 
-/* ---- identity ------------------------------------------------------------------------------------------------------- */
+/* ---- identity -------------------------------------------------------------------------------------------------- */
 
 static void write_leads(sn_json_writer *w, const sn_ecg_options *ecg) {
   sn_json_write_key(w, "leads");
@@ -414,13 +422,18 @@ sn_status sn_conditioned_describe(const sn_ecg_options *ecg, sn_string *json, sn
   const struct {
     const char *key;
     int64_t value;
-  } WHOLE[] = {{"version", 1}, {"block_samples", SN_CONDITIONED_BLOCK}, {"rate_num", o->rate_num}, {"rate_den", o->rate_den},
+  } WHOLE[] = {{"version", 1},
+               {"block_samples", SN_CONDITIONED_BLOCK},
+               {"rate_num", o->rate_num},
+               {"rate_den", o->rate_den},
                {"filter_order", o->filter == SN_FILTER_BUTTERWORTH ? o->butterworth_order : 0}};
   const struct {
     const char *key;
     double value;
-  } REAL[] = {{"rate_tolerance", o->rate_tolerance}, {"filter_low_hz", o->filter_low_hz},
-              {"filter_high_hz", o->filter_high_hz}, {"notch_hz", o->notch_hz},
+  } REAL[] = {{"rate_tolerance", o->rate_tolerance},
+              {"filter_low_hz", o->filter_low_hz},
+              {"filter_high_hz", o->filter_high_hz},
+              {"notch_hz", o->notch_hz},
               {"gap_s", o->patch_s}}; /* a gap of a patch splits a segment */
   for (size_t i = 0; i < sizeof WHOLE / sizeof WHOLE[0]; i++) {
     sn_json_write_key(&w, WHOLE[i].key);

@@ -1,14 +1,15 @@
 /* Conditioned recordings: what remains to be done with them is to cut, normalise and tokenize a window.
  *
- * HOW IT WORKS.  Every contiguous segment of every lead that is asked for has K conditioned samples (condition.h).  They are
- * made in blocks of SN_CONDITIONED_BLOCK samples, counted from the segment's start, and rounded to float32 once; NaN marks an
- * invalid one.  A block is a pure function of the file and the conditioning options, so that it does not matter whether it is
- * computed now, was computed before (the cache), or was written down (the prepared store): all three give the same bits.  A
- * window read this way agrees with the conditioning of its whole segment to float32 rounding (2^-24 relative).  With
- * data.resample: fft, which needs the whole segment, a segment is one block.
+ * HOW IT WORKS.  Every contiguous segment of every lead that is asked for has K conditioned samples (condition.h).
+ * They are made in blocks of SN_CONDITIONED_BLOCK samples, counted from the segment's start, and rounded to float32
+ * once; NaN marks an invalid one.  A block is a pure function of the file and the conditioning options, so that it
+ * does not matter whether it is computed now, was computed before (the cache), or was written down (the prepared
+ * store): all three give the same bits.  A window read this way agrees with the conditioning of its whole segment to
+ * float32 rounding (2^-24 relative).  With data.resample: fft, which needs the whole segment, a segment is one block.
  *
- * A recording appears as an sn_recording at the target rate with the channels of the file (only the leads asked for can be
- * read), so that modalities/ecg reads it like any other. Planning needs the manifest alone: no file is opened. */
+ * A recording appears as an sn_recording at the target rate with the channels of the file (only the leads asked for
+ * can be read), so that modalities/ecg reads it like any other. Planning needs the manifest alone: no file is
+ * opened. */
 #ifndef SN_DATASETS_CONDITIONED_H
 #define SN_DATASETS_CONDITIONED_H
 
@@ -26,22 +27,24 @@ enum { SN_CONDITIONED_BLOCK = 4096 };
 typedef struct sn_store sn_store;
 
 typedef struct sn_conditioned_options {
-  const sn_manifest *manifest;  /* borrowed */
+  const sn_manifest *manifest; /* borrowed */
   sn_ecg_options ecg;
-  int64_t cache_bytes;          /* of blocks in memory */
-  int64_t most_open;            /* recordings open at a time; 0: 64 */
+  int64_t cache_bytes; /* of blocks in memory */
+  int64_t most_open;   /* recordings open at a time; 0: 64 */
   sn_verify verify;
   bool tolerant;
-  const char *assume_unit;      /* borrowed */
-  const sn_store *store;        /* borrowed; NULL: blocks are computed */
+  const char *assume_unit; /* borrowed */
+  const sn_store *store;   /* borrowed; NULL: blocks are computed */
 } sn_conditioned_options;
 
 typedef struct sn_conditioned sn_conditioned;
 
-SN_MUST_CHECK sn_status sn_conditioned_create(const sn_conditioned_options *options, sn_conditioned **out, sn_error *err);
+SN_MUST_CHECK sn_status sn_conditioned_create(const sn_conditioned_options *options, sn_conditioned **out,
+                                              sn_error *err);
 void sn_conditioned_destroy(sn_conditioned *conditioned); /* accepts NULL */
 
-/* Why the windows of a line cannot be planned: SN_OK, or what sn_leads_select or the conditioning said of its channels. */
+/* Why the windows of a line cannot be planned: SN_OK, or what sn_leads_select or the conditioning said of its
+ * channels. */
 sn_status sn_conditioned_usable(const sn_conditioned *conditioned, int64_t row, const sn_error **why);
 int64_t sn_conditioned_nominal_tokens(const sn_conditioned *conditioned, int64_t row); /* of one window */
 
@@ -53,15 +56,18 @@ typedef struct sn_conditioned_view {
 } sn_conditioned_view;
 void sn_conditioned_open(const sn_conditioned *conditioned, int64_t row, sn_conditioned_view *view);
 
-/* The pipeline that cuts, normalises and tokenizes what the views give: the ecg options without filter and resampling. */
+/* The pipeline that cuts, normalises and tokenizes what the views give: the ecg options without filter and
+ * resampling. */
 sn_ecg *sn_conditioned_ecg(const sn_conditioned *conditioned);
 
 /* Channels of a line that are read (needed[n_channels]) and the whole of one: count = n_frames of the segment. */
 bool sn_conditioned_needs(const sn_conditioned *conditioned, int64_t row, int64_t channel);
-SN_MUST_CHECK sn_status sn_conditioned_read(const sn_conditioned *conditioned, int64_t row, int64_t channel, int64_t segment,
-                                            int64_t first, int64_t count, double *values, sn_error *err);
+SN_MUST_CHECK sn_status sn_conditioned_read(const sn_conditioned *conditioned, int64_t row, int64_t channel,
+                                            int64_t segment, int64_t first, int64_t count, double *values,
+                                            sn_error *err);
 
-/* Everything that a block depends on besides the files, as JSON text and its SHA-256 together with the manifest's hash. */
+/* Everything that a block depends on besides the files, as JSON text and its SHA-256 together with the manifest's
+ * hash. */
 SN_MUST_CHECK sn_status sn_conditioned_describe(const sn_ecg_options *ecg, sn_string *json, sn_error *err);
 SN_MUST_CHECK sn_status sn_conditioned_key(const sn_manifest *manifest, const sn_ecg_options *ecg, char key[65],
                                            sn_error *err);

@@ -18,17 +18,17 @@
 enum { CHUNK = 4096, HEAD_BYTES = 1024 };
 
 /* Kinds of files that hold signals or volumes: without a reader they are lines of the manifest, not silence. */
-static const char *const KNOWN_KINDS[] = {".edf", ".bdf", ".gdf", ".vhdr", ".fif", ".set", ".cnt", ".mff", ".xdf", ".nii",
-                                          ".nii.gz", ".mgz", ".mgh", ".dcm", ".nrrd", ".mha", ".mhd", NULL};
+static const char *const KNOWN_KINDS[] = {".edf", ".bdf",    ".gdf", ".vhdr", ".fif", ".set",  ".cnt", ".mff", ".xdf",
+                                          ".nii", ".nii.gz", ".mgz", ".mgh",  ".dcm", ".nrrd", ".mha", ".mhd", NULL};
 
 /* What looking at one file gave. */
 typedef struct finding {
   bool is_row;
   bool reused;
   char *cells[SN_MANIFEST_COLUMNS];
-  char *key;       /* for the cache; NULL: not to be cached */
+  char *key; /* for the cache; NULL: not to be cached */
   sn_status status;
-  sn_error error;  /* only of our own making: memory */
+  sn_error error; /* only of our own making: memory */
 } finding;
 
 typedef struct scan {
@@ -41,7 +41,7 @@ typedef struct scan {
   finding *findings;         /* (CHUNK) */
 } scan;
 
-/* ---- cells --------------------------------------------------------------------------------------------------------- */
+/* ---- cells ----------------------------------------------------------------------------------------------------- */
 
 static sn_status set_cell(finding *f, sn_manifest_column column, const char *text, sn_error *err) {
   sn_string cell = {0};
@@ -152,7 +152,7 @@ static sn_status fail_row(finding *f, const char *root, const char *path, const 
   return set_cell(f, SN_MANIFEST_REASON, message, err);
 }
 
-/* ---- one recording -------------------------------------------------------------------------------------------------- */
+/* ---- one recording --------------------------------------------------------------------------------------------- */
 
 /* folder: of the path, relative to the root, with its '/' or "". */
 static sn_status folder_of(const char *path, char **out, sn_error *err) {
@@ -162,7 +162,8 @@ static sn_status folder_of(const char *path, char **out, sn_error *err) {
 }
 
 /* "size:mtime,..." of the files of a line; "" when one is not among the walk's. */
-static sn_status make_key(const sn_walk *walk, const char *folder, const char *files_cell, sn_string *key, sn_error *err) {
+static sn_status make_key(const sn_walk *walk, const char *folder, const char *files_cell, sn_string *key,
+                          sn_error *err) {
   sn_string path = {0};
   sn_status status = SN_OK;
   bool all = true;
@@ -203,7 +204,8 @@ static bool try_cache(scan *s, const char *path, const char *folder, finding *f)
   return true;
 }
 
-static sn_status fill_row(scan *s, const char *path, const char *folder, const sn_recording *r, finding *f, sn_error *err) {
+static sn_status fill_row(scan *s, const char *path, const char *folder, const sn_recording *r, finding *f,
+                          sn_error *err) {
   char text[128];
   sn_string key = {0};
   f->is_row = true;
@@ -224,8 +226,8 @@ static sn_status fill_row(scan *s, const char *path, const char *folder, const s
   sn_error fault;
   sn_error_clear(&fault);
   SN_TRY(sn_path_join(s->root, folder, &full_folder, err));
-  sn_status status = sn_manifest_checksum(full_folder, (const char *const *)r->files, r->n_files, s->options->whole_hash,
-                                          checksum, &size, &fault);
+  sn_status status = sn_manifest_checksum(full_folder, (const char *const *)r->files, r->n_files,
+                                          s->options->whole_hash, checksum, &size, &fault);
   sn_free(full_folder);
   if (status == SN_E_MEMORY) {
     if (err != NULL) *err = fault;
@@ -271,7 +273,7 @@ static sn_status open_recording(scan *s, const char *path, const char *folder, b
   return status;
 }
 
-/* ---- is it a recording? --------------------------------------------------------------------------------------------- */
+/* ---- is it a recording? ---------------------------------------------------------------------------------------- */
 
 static bool ends_with(const char *text, const char *end) {
   size_t n = strlen(text), m = strlen(end);
@@ -373,7 +375,7 @@ static void scan_task(void *user, int64_t index, int64_t worker) {
   sn_free(folder);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------------ */
+/* ---- the whole ------------------------------------------------------------------------------------------------- */
 
 static void finding_clear(finding *f) {
   for (int c = 0; c < SN_MANIFEST_COLUMNS; c++) sn_free(f->cells[c]);
@@ -381,8 +383,8 @@ static void finding_clear(finding *f) {
   memset(f, 0, sizeof *f);
 }
 
-static sn_status take_findings(scan *s, int64_t n, sn_manifest *manifest, sn_index_cache *cache, sn_index_report *report,
-                               sn_error *err) {
+static sn_status take_findings(scan *s, int64_t n, sn_manifest *manifest, sn_index_cache *cache,
+                               sn_index_report *report, sn_error *err) {
   for (int64_t i = 0; i < n; i++) {
     finding *f = &s->findings[i];
     if (f->status != SN_OK) {
@@ -408,7 +410,8 @@ static sn_status scan_all(scan *s, int64_t n_candidates, sn_pool *pool, sn_manif
     if (status == SN_OK) status = take_findings(s, n, manifest, cache, report, err);
     for (int64_t i = 0; i < n; i++) finding_clear(&s->findings[i]);
   }
-  if (status == SN_OK && s->options->progress != NULL) s->options->progress(s->options->user, n_candidates, n_candidates);
+  if (status == SN_OK && s->options->progress != NULL)
+    s->options->progress(s->options->user, n_candidates, n_candidates);
   sn_free(s->findings);
   s->findings = NULL;
   return status;
@@ -486,8 +489,8 @@ static const part *find_part(const part *parts, int64_t n, const char *path) {
   return low < n && strcmp(parts[low].path, path) == 0 ? &parts[low] : NULL;
 }
 
-/* A header that is a segment of another recording is no recording of its own (status "part"); a signal file that could not
- * be opened alone but belongs to one is no fault, and leaves. */
+/* A header that is a segment of another recording is no recording of its own (status "part"); a signal file that
+ * could not be opened alone but belongs to one is no fault, and leaves. */
 static sn_status mark_parts(sn_manifest *manifest, const part *parts, int64_t n, sn_error *err) {
   int64_t *owners = NULL, kept = 0;
   sn_status status = SN_OK;
@@ -543,7 +546,7 @@ static sn_status mark_short(sn_manifest *manifest, double shortest_s, sn_error *
   return SN_OK;
 }
 
-/* ---- what else is there ---------------------------------------------------------------------------------------------- */
+/* ---- what else is there ---------------------------------------------------------------------------------------- */
 
 typedef struct extension_count {
   char name[SN_INDEX_EXTENSION];
@@ -568,7 +571,8 @@ static void count_others(const sn_walk *walk, const sn_manifest *manifest, const
     report->n_other++;
     const char *extension = sn_path_extension(path);
     char name[SN_INDEX_EXTENSION];
-    bool plain = extension[0] != 0 && strlen(extension) < sizeof name && sn_utf8_error(extension, (int64_t)strlen(extension)) < 0;
+    bool plain = extension[0] != 0 && strlen(extension) < sizeof name &&
+                 sn_utf8_error(extension, (int64_t)strlen(extension)) < 0;
     snprintf(name, sizeof name, "%s", plain ? extension : "(none)");
     int64_t k = 0;
     while (k < n && strcmp(counts[k].name, name) != 0) k++;
@@ -624,7 +628,8 @@ static sn_status save_cache(const sn_index_options *options, const char *tag, co
     if (status != SN_OK) goto done;
     if (key.length == 0) continue;
     SN_TRY_GOTO(sn_string_append(&text, key.data, key.length, err), done);
-    for (int c = 0; c < SN_MANIFEST_COLUMNS; c++) SN_TRY_GOTO(sn_string_printf(&text, err, "\t%s", row->cells[c]), done);
+    for (int c = 0; c < SN_MANIFEST_COLUMNS; c++)
+      SN_TRY_GOTO(sn_string_printf(&text, err, "\t%s", row->cells[c]), done);
     SN_TRY_GOTO(sn_string_append(&text, "\n", 1, err), done);
   }
   status = sn_write_file(options->cache_path, text.data, text.length, err);
@@ -634,8 +639,8 @@ done:
   return status;
 }
 
-sn_status sn_index_directory(const char *root, const sn_index_options *options, sn_manifest **out, sn_index_report *report,
-                             sn_error *err) {
+sn_status sn_index_directory(const char *root, const sn_index_options *options, sn_manifest **out,
+                             sn_index_report *report, sn_error *err) {
   sn_walk walk = {0};
   sn_manifest *manifest = NULL;
   sn_index_cache *cache = NULL;

@@ -1,10 +1,11 @@
 /* The index of a directory: one walk, headers only, in parallel, resumable.
  *
- * Which files are recordings.  Where a folder holds a file RECORDS (PhysioNet), the recordings below it are those that it
- * names ("100", "a/100", "x.edf"; a line that ends in '/' names a folder, which is looked at in the same way); elsewhere
- * every file is looked at, and its content decides.  Hidden files and folders (.git) are left alone.  A file that cannot be
- * opened, a name in RECORDS without a file, a file of a known kind without a reader are lines of the manifest with their
- * reason; a folder that cannot be listed is one too (path ends in '/').  All other files are counted by extension.
+ * Which files are recordings.  Where a folder holds a file RECORDS (PhysioNet), the recordings below it are those
+ * that it names ("100", "a/100", "x.edf"; a line that ends in '/' names a folder, which is looked at in the same
+ * way); elsewhere every file is looked at, and its content decides.  Hidden files and folders (.git) are left alone.
+ * A file that cannot be opened, a name in RECORDS without a file, a file of a known kind without a reader are lines
+ * of the manifest with their reason; a folder that cannot be listed is one too (path ends in '/').  All other files
+ * are counted by extension.
  *
  * The cache (a file beside the manifest) keeps the lines of sound recordings with the size and time of modification of
  * their files; it is appended to while indexing, so that an interrupted index goes on where it stopped. */
@@ -19,11 +20,11 @@
 #include "datasets/manifest.h"
 
 typedef struct sn_index_options {
-  const char *name;       /* of the data set; NULL: the directory's own */
-  int64_t n_threads;      /* 0: on the caller's thread */
-  bool whole_hash;        /* checksum of whole files */
-  double shortest_s;      /* a recording whose longest segment is shorter becomes "short"; 0: none does */
-  bool tolerant;          /* as sn_open_options */
+  const char *name;  /* of the data set; NULL: the directory's own */
+  int64_t n_threads; /* 0: on the caller's thread */
+  bool whole_hash;   /* checksum of whole files */
+  double shortest_s; /* a recording whose longest segment is shorter becomes "short"; 0: none does */
+  bool tolerant;     /* as sn_open_options */
   const char *assume_unit;
   const char *cache_path; /* NULL: no cache */
   sn_log log;

@@ -17,12 +17,12 @@ typedef struct entry {
 
 struct sn_index_cache {
   char *path;
-  char *text;      /* the file as it was */
+  char *text; /* the file as it was */
   int64_t n, capacity;
-  entry *entries;  /* sorted by path; of two lines for one path the later */
-  FILE *file;      /* for appending; opened at the first append */
+  entry *entries; /* sorted by path; of two lines for one path the later */
+  FILE *file;     /* for appending; opened at the first append */
   char *header;
-  bool usable;     /* the file is there with the same header */
+  bool usable; /* the file is there with the same header */
 };
 
 static int compare_entries(const void *a, const void *b) {

@@ -12,13 +12,13 @@
 
 typedef struct sn_index_cache sn_index_cache;
 
-/* options: what the lines depend on besides the files. path NULL, or a file that is not there or of other options: an empty
- * cache. */
+/* options: what the lines depend on besides the files. path NULL, or a file that is not there or of other options: an
+ * empty cache. */
 SN_MUST_CHECK sn_status sn_index_cache_open(const char *path, const char *options, sn_index_cache **out, sn_error *err);
 void sn_index_cache_close(sn_index_cache *cache); /* accepts NULL */
 
-/* The line of a recording: cells (SN_MANIFEST_COLUMNS, owned by the cache) and the key it was stored with; false if absent.
- * Any thread, as long as nothing is added. */
+/* The line of a recording: cells (SN_MANIFEST_COLUMNS, owned by the cache) and the key it was stored with; false if
+ * absent. Any thread, as long as nothing is added. */
 bool sn_index_cache_find(const sn_index_cache *cache, const char *path, const char *const **cells, const char **key);
 
 /* Appends a line at once to the file (no-op without a path). */

@@ -53,7 +53,8 @@ static sn_status add_file(sn_walk *walk, const char *folder, const sn_dir_entry 
   return SN_OK;
 }
 
-static sn_status walk_folder(sn_walk *walk, const char *root, const char *folder, const ancestor *parent, sn_error *err);
+static sn_status walk_folder(sn_walk *walk, const char *root, const char *folder, const ancestor *parent,
+                             sn_error *err);
 
 static sn_status walk_entry(sn_walk *walk, const char *root, const char *folder, const sn_dir_entry *entry,
                             const ancestor *here, sn_error *err) {
@@ -75,7 +76,8 @@ static sn_status walk_entry(sn_walk *walk, const char *root, const char *folder,
 }
 
 /* SN_E_IO only when this folder itself cannot be listed. */
-static sn_status walk_folder(sn_walk *walk, const char *root, const char *folder, const ancestor *parent, sn_error *err) {
+static sn_status walk_folder(sn_walk *walk, const char *root, const char *folder, const ancestor *parent,
+                             sn_error *err) {
   char *path = NULL;
   sn_dir_entry *entries = NULL;
   int64_t n = 0;
@@ -121,7 +123,7 @@ int64_t sn_walk_find(const sn_walk *walk, const char *path) {
   return found != NULL ? found - walk->files : -1;
 }
 
-/* ---- RECORDS ------------------------------------------------------------------------------------------------------ */
+/* ---- RECORDS --------------------------------------------------------------------------------------------------- */
 
 /* First file whose path is not below `prefix` in byte order. */
 static int64_t lower_bound(const sn_walk *walk, const char *prefix) {
@@ -166,8 +168,8 @@ static sn_status take_line(sn_walk *walk, const char *prefix, const char *name, 
   if (found < 0) {
     sn_error fault;
     sn_error_clear(&fault);
-    sn_fail_at(&fault, SN_E_IO, -1, line, NULL, "named in %s, line %" PRId64 ", but neither %s nor %s.hea is there", records,
-               line, name, name);
+    sn_fail_at(&fault, SN_E_IO, -1, line, NULL, "named in %s, line %" PRId64 ", but neither %s nor %s.hea is there",
+               records, line, name, name);
     status = add_fault(walk, "", path.data, "", &fault, err);
   } else if (walk->files[found].role == SN_WALK_LISTED) {
     walk->n_repeated++;

@@ -15,21 +15,21 @@ typedef enum sn_walk_role {
 } sn_walk_role;
 
 typedef struct sn_walk_file {
-  char *path;       /* relative to the root */
-  int64_t size;     /* -1: a link to nowhere */
+  char *path;   /* relative to the root */
+  int64_t size; /* -1: a link to nowhere */
   int64_t mtime_ns;
   sn_walk_role role;
 } sn_walk_file;
 
 typedef struct sn_walk_fault {
-  char *path;       /* a folder (ends in '/'), or a name in RECORDS without a file */
+  char *path; /* a folder (ends in '/'), or a name in RECORDS without a file */
   bool is_folder;
   sn_error error;
 } sn_walk_fault;
 
 typedef struct sn_walk {
   int64_t n_files, files_capacity;
-  sn_walk_file *files;   /* sorted by path */
+  sn_walk_file *files; /* sorted by path */
   int64_t n_faults, faults_capacity;
   sn_walk_fault *faults;
   int64_t n_folders, n_repeated;

@@ -18,7 +18,7 @@ bool sn_cell_is_empty(const char *cell) {
   return false;
 }
 
-/* ---- names of recordings ------------------------------------------------------------------------------------------- */
+/* ---- names of recordings --------------------------------------------------------------------------------------- */
 
 typedef struct name_entry {
   char *name;
@@ -76,8 +76,10 @@ static const name_entry *name_index_find(const name_index *index, const char *na
   return low < index->n && strcmp(index->entries[low].name, name) == 0 ? &index->entries[low] : NULL;
 }
 
-/* Of several recordings of one name (x.hea and x.edf both have the stem x) a sound one is meant if it is the only sound one. */
-static sn_status resolve(const sn_manifest *manifest, const name_index *index, const char *key, int64_t *row, sn_error *err) {
+/* Of several recordings of one name (x.hea and x.edf both have the stem x) a sound one is meant if it is the only
+ * sound one. */
+static sn_status resolve(const sn_manifest *manifest, const name_index *index, const char *key, int64_t *row,
+                         sn_error *err) {
   const name_entry *end = index->entries + index->n;
   const name_entry *first = name_index_find(index, key);
   *row = -1;
@@ -94,13 +96,13 @@ static sn_status resolve(const sn_manifest *manifest, const name_index *index, c
     }
   }
   if (sound > 1) {
-    return sn_fail(err, SN_E_ARGUMENT, "the name '%s' is that of two recordings, %s and %s; write the path instead", key,
-                   manifest->rows[*row].path, manifest->rows[other].path);
+    return sn_fail(err, SN_E_ARGUMENT, "the name '%s' is that of two recordings, %s and %s; write the path instead",
+                   key, manifest->rows[*row].path, manifest->rows[other].path);
   }
   return SN_OK;
 }
 
-/* ---- the table ------------------------------------------------------------------------------------------------------ */
+/* ---- the table ------------------------------------------------------------------------------------------------- */
 
 static bool is_number(const char *text) { return text[0] != 0 && text[strspn(text, "0123456789")] == 0; }
 
@@ -173,7 +175,8 @@ sn_status sn_keyed_table_load(const sn_manifest *manifest, const char *path, con
   }
   if (t->n_unmatched == t->table->n_rows) {
     status = sn_fail(err, SN_E_ARGUMENT,
-                     "%s: none of its %" PRId64 " keys (column '%s', first '%s') is a recording of %s (the first is '%s'); "
+                     "%s: none of its %" PRId64
+                     " keys (column '%s', first '%s') is a recording of %s (the first is '%s'); "
                      "--key names the column",
                      path, t->table->n_rows, t->table->columns[column], t->first_unmatched, manifest->name,
                      manifest->n > 0 ? manifest->rows[0].path : "");
@@ -203,7 +206,7 @@ const char *sn_keyed_table_cell(const sn_keyed_table *table, int64_t recording, 
   return line < 0 ? NULL : table->table->cells[line * table->table->n_columns + column];
 }
 
-/* ---- subjects ------------------------------------------------------------------------------------------------------- */
+/* ---- subjects -------------------------------------------------------------------------------------------------- */
 
 static sn_status set_subject(sn_subjects *s, int64_t i, const char *text, sn_error *err) {
   char *copy = NULL;
@@ -230,16 +233,16 @@ static sn_status header_subject(sn_subjects *s, const sn_manifest *manifest, int
   return status;
 }
 
-static sn_status fill_subjects(sn_subjects *s, const sn_manifest *manifest, const sn_keyed_table *table, const char *from,
-                               sn_error *err) {
+static sn_status fill_subjects(sn_subjects *s, const sn_manifest *manifest, const sn_keyed_table *table,
+                               const char *from, sn_error *err) {
   bool by_recording = from != NULL && strcmp(from, "recording") == 0;
   bool by_header = from == NULL || strcmp(from, "header") == 0;
   int64_t column = -1;
   if (!by_recording && !by_header) {
     if (table == NULL) {
-      return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "subject",
-                        "--subject %s names a column, but there is no table (--labels FILE); or use --subject recording",
-                        from);
+      return sn_fail_at(
+          err, SN_E_ARGUMENT, -1, -1, "subject",
+          "--subject %s names a column, but there is no table (--labels FILE); or use --subject recording", from);
     }
     SN_TRY(sn_keyed_table_column(table, from, &column, err));
   }
@@ -257,19 +260,20 @@ static sn_status fill_subjects(sn_subjects *s, const sn_manifest *manifest, cons
   }
   if (from == NULL && s->n_known < manifest->n_ok) {
     return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "subject",
-                      "%s: %" PRId64 " of %" PRId64 " recordings do not say whose they are; --subject COLUMN (with --labels) "
+                      "%s: %" PRId64 " of %" PRId64
+                      " recordings do not say whose they are; --subject COLUMN (with --labels) "
                       "names the column that does, --subject recording splits by recording, persons unknown",
                       manifest->name, manifest->n_ok - s->n_known, manifest->n_ok);
   }
   if (s->n_known == 0) {
-    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "subject", "%s: no recording has a subject (from '%s')", manifest->name,
-                      from != NULL ? from : "header");
+    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "subject", "%s: no recording has a subject (from '%s')",
+                      manifest->name, from != NULL ? from : "header");
   }
   return SN_OK;
 }
 
-sn_status sn_subjects_create(const sn_manifest *manifest, const sn_keyed_table *table, const char *from, sn_subjects **out,
-                             sn_error *err) {
+sn_status sn_subjects_create(const sn_manifest *manifest, const sn_keyed_table *table, const char *from,
+                             sn_subjects **out, sn_error *err) {
   sn_subjects *s = NULL;
   SN_TRY(sn_alloc(&s, 1, sizeof *s, "subjects", err));
   s->n = manifest->n;

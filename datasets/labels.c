@@ -14,15 +14,19 @@
 
 const char *sn_label_task_name(sn_label_task task) {
   switch (task) {
-    case SN_LABEL_AUTO: return "auto";
-    case SN_LABEL_CLASS: return "multiclass";
-    case SN_LABEL_MULTI: return "multilabel";
-    case SN_LABEL_VALUE: return "regression";
+    case SN_LABEL_AUTO:
+      return "auto";
+    case SN_LABEL_CLASS:
+      return "multiclass";
+    case SN_LABEL_MULTI:
+      return "multilabel";
+    case SN_LABEL_VALUE:
+      return "regression";
   }
   return "?";
 }
 
-/* ---- drops ---------------------------------------------------------------------------------------------------------- */
+/* ---- drops ----------------------------------------------------------------------------------------------------- */
 
 static void drop(sn_labels *labels, const char *reason, const char *path, int64_t n) {
   int64_t k = 0;
@@ -48,7 +52,7 @@ static sn_status nothing_left(const sn_labels *labels, const char *what, sn_erro
   return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, labels->target, "target %s: %s%s", labels->target, what, why);
 }
 
-/* ---- texts to labels ------------------------------------------------------------------------------------------------ */
+/* ---- texts to labels ------------------------------------------------------------------------------------------- */
 
 static int compare_texts(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
@@ -89,7 +93,8 @@ static sn_label_task decide_task(const sn_label_options *o, const sn_raw_labels 
 }
 
 /* Every class name once, sorted; only = the names asked for, or all that occur. */
-static sn_status collect_classes(sn_labels *labels, const sn_label_options *o, const sn_raw_labels *raw, sn_error *err) {
+static sn_status collect_classes(sn_labels *labels, const sn_label_options *o, const sn_raw_labels *raw,
+                                 sn_error *err) {
   char **names = NULL;
   int64_t n = 0, capacity = 0;
   sn_status status = SN_OK;
@@ -195,8 +200,12 @@ done:
 
 static sn_status add_item(sn_labels *labels, const sn_raw_item *raw, int32_t label, double value, sn_error *err) {
   SN_TRY(sn_grow(&labels->items, &labels->capacity, labels->n + 1, sizeof *labels->items, "labels", err));
-  labels->items[labels->n++] = (sn_label_item){.recording = raw->recording, .segment = raw->segment, .start_s = raw->start_s,
-                                               .duration_s = raw->duration_s, .label = label, .value = value};
+  labels->items[labels->n++] = (sn_label_item){.recording = raw->recording,
+                                               .segment = raw->segment,
+                                               .start_s = raw->start_s,
+                                               .duration_s = raw->duration_s,
+                                               .label = label,
+                                               .value = value};
   return SN_OK;
 }
 
@@ -287,7 +296,7 @@ static sn_status take_multi(sn_labels *labels, const sn_label_options *o, const 
   return SN_OK;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------------ */
+/* ---- the whole ------------------------------------------------------------------------------------------------- */
 
 static sn_status check_variety(const sn_labels *labels, sn_error *err) {
   if (labels->n == 0) return nothing_left(labels, "no item is labelled", err);

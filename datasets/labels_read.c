@@ -45,8 +45,13 @@ static sn_status add_raw(sn_raw_labels *raw, int64_t recording, int64_t segment,
                          const char *text, const char *reason, sn_error *err) {
   SN_TRY(sn_grow(&raw->items, &raw->capacity, raw->n + 1, sizeof *raw->items, "labels", err));
   sn_raw_item *item = &raw->items[raw->n];
-  *item = (sn_raw_item){.recording = recording, .segment = segment, .order = raw->n, .start_s = start_s,
-                        .duration_s = duration_s, .reason = reason, .n_dropped = 1};
+  *item = (sn_raw_item){.recording = recording,
+                        .segment = segment,
+                        .order = raw->n,
+                        .start_s = start_s,
+                        .duration_s = duration_s,
+                        .reason = reason,
+                        .n_dropped = 1};
   if (text != NULL) SN_TRY(sn_strdup(&item->text, text, "labels", err));
   raw->n++;
   return SN_OK;
@@ -57,14 +62,15 @@ static double duration_of(const sn_manifest *manifest, int64_t row) {
   return sn_parse_f64(manifest->rows[row].cells[SN_MANIFEST_DURATION], false, &seconds) ? seconds : 0;
 }
 
-static sn_status read_column(const sn_manifest *manifest, const sn_keyed_table *table, const char *name, sn_raw_labels *out,
-                             sn_error *err) {
+static sn_status read_column(const sn_manifest *manifest, const sn_keyed_table *table, const char *name,
+                             sn_raw_labels *out, sn_error *err) {
   int64_t column = -1;
   if (table == NULL) {
-    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, name,
-                      "target %s names a column, but there is no table (--labels FILE); other targets are header:FIELD and "
-                      "annotation:aami",
-                      name);
+    return sn_fail_at(
+        err, SN_E_ARGUMENT, -1, -1, name,
+        "target %s names a column, but there is no table (--labels FILE); other targets are header:FIELD and "
+        "annotation:aami",
+        name);
   }
   SN_TRY(sn_keyed_table_column(table, name, &column, err));
   for (int64_t i = 0; i < manifest->n; i++) {
@@ -78,16 +84,16 @@ static sn_status read_column(const sn_manifest *manifest, const sn_keyed_table *
   return SN_OK;
 }
 
-/* ---- headers and annotations: recordings are opened, in parallel ---------------------------------------------------- */
+/* ---- headers and annotations: recordings are opened, in parallel ----------------------------------------------- */
 
 typedef struct reading {
   const sn_manifest *manifest;
   const sn_label_options *options;
-  const char *field;    /* header:FIELD, or NULL */
+  const char *field; /* header:FIELD, or NULL */
   bool aami;
   sn_raw_labels *lists; /* (manifest->n) one per recording: no order depends on threads */
   sn_status *statuses;
-  sn_error *errors;     /* (n) only those of our own making stop */
+  sn_error *errors; /* (n) only those of our own making stop */
 } reading;
 
 /* Value of "FIELD: value" in a comment, also "<FIELD>: value"; NULL if it is not there. Written into `value`. */
@@ -127,7 +133,8 @@ static int64_t segment_around(const sn_recording *recording, double start_s, dou
   double rate = (double)recording->rate_num / (double)recording->rate_den;
   for (int64_t k = 0; k < recording->n_segments; k++) {
     const sn_segment *s = &recording->segments[k];
-    if (start_s >= s->start_s - 1e-9 && start_s + duration_s <= s->start_s + (double)s->n_frames / rate + 1e-9) return k;
+    if (start_s >= s->start_s - 1e-9 && start_s + duration_s <= s->start_s + (double)s->n_frames / rate + 1e-9)
+      return k;
   }
   return -1;
 }
@@ -153,7 +160,9 @@ static sn_status read_beats(reading *r, int64_t row, const sn_recording *recordi
     const char *name = r->aami ? sn_aami_class(a->code) : a->code;
     double start = a->onset_s - window / 2;
     int64_t segment = segment_around(recording, start, window);
-    const char *reason = name == NULL ? "beat outside the groups" : segment < 0 ? "window over the recording's edge" : NULL;
+    const char *reason = name == NULL  ? "beat outside the groups"
+                         : segment < 0 ? "window over the recording's edge"
+                                       : NULL;
     status = add_raw(&r->lists[row], row, segment, start, window, reason == NULL ? name : NULL, reason, err);
   }
   if (status == SN_OK && r->lists[row].n == n_before) {
@@ -235,8 +244,9 @@ sn_status sn_labels_read(const sn_manifest *manifest, const sn_keyed_table *tabl
     r.aami = strcmp(name, "aami") == 0;
     if (!r.aami && strcmp(name, "code") != 0) {
       const char *near = sn_nearest_name(name, GROUPS, 2);
-      return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "target", "no annotation group '%s'%s%s%s; there are: aami, code", name,
-                        near != NULL ? ", did you mean '" : "", near != NULL ? near : "", near != NULL ? "'?" : "");
+      return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "target", "no annotation group '%s'%s%s%s; there are: aami, code",
+                        name, near != NULL ? ", did you mean '" : "", near != NULL ? near : "",
+                        near != NULL ? "'?" : "");
     }
     return read_recordings(&r, out, err);
   }

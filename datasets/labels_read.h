@@ -7,9 +7,9 @@
 typedef struct sn_raw_item {
   int64_t recording, segment, order;
   double start_s, duration_s;
-  char *text;          /* NULL: dropped, for `reason`; owned by the list */
-  const char *reason;  /* a constant, or NULL */
-  int64_t n_dropped;   /* how many this stands for when it is dropped */
+  char *text;         /* NULL: dropped, for `reason`; owned by the list */
+  const char *reason; /* a constant, or NULL */
+  int64_t n_dropped;  /* how many this stands for when it is dropped */
 } sn_raw_item;
 
 typedef struct sn_raw_labels {

@@ -2,11 +2,13 @@
  *
  * Steps are planned on the caller's thread, in order, and queued as jobs: one job a step, one part of it a pack of this
  * rank, one task a place.  The task that finishes a pack's last place packs and collates it.  sn_loader_next waits for
- * the job at the front, checks it once more against the ledger, adds the job's own faults to the ledger and hands it out.
+ * the job at the front, checks it once more against the ledger, adds the job's own faults to the ledger and hands it
+ * out.
  *
- * Workers skip a place that the ledger already holds, but that only saves work: what counts is the check when the job is
- * handed out, on the caller's thread and in the order of steps.  A pack read ahead that holds a sample of a recording
- * quarantined meanwhile is read again without it, which is rare, because a source fails a recording as a whole. */
+ * Workers skip a place that the ledger already holds, but that only saves work: what counts is the check when the job
+ * is handed out, on the caller's thread and in the order of steps.  A pack read ahead that holds a sample of a
+ * recording quarantined meanwhile is read again without it, which is rare, because a source fails a recording as a
+ * whole. */
 #include "datasets/loader.h"
 
 #include <inttypes.h>
@@ -21,12 +23,12 @@
 #include "datasets/loader_plan.h"
 
 typedef enum outcome {
-  OUTCOME_NONE,      /* not read (the run is stopping) */
+  OUTCOME_NONE, /* not read (the run is stopping) */
   OUTCOME_SAMPLE,
   OUTCOME_REJECTED,
-  OUTCOME_FAILED,    /* belongs in the ledger */
+  OUTCOME_FAILED, /* belongs in the ledger */
   OUTCOME_IN_LEDGER,
-  OUTCOME_FATAL      /* stops the run */
+  OUTCOME_FATAL /* stops the run */
 } outcome;
 
 typedef struct place_state {
@@ -41,13 +43,13 @@ typedef struct step_job step_job;
 typedef struct pack_job {
   sn_loader *loader;
   step_job *job;
-  int64_t first;     /* place */
+  int64_t first; /* place */
   int64_t n_places;
   place_state *places;
   atomic_int_fast64_t unread;
   sn_token_batch *batch;
   void *work;
-  sn_status status;  /* of packing and collating */
+  sn_status status; /* of packing and collating */
   sn_error error;
 } pack_job;
 
@@ -66,11 +68,11 @@ struct sn_loader {
   sn_loader_options options;
   sn_plan plan;
   sn_pool *pool;
-  int64_t planned;    /* position up to which steps are planned */
+  int64_t planned; /* position up to which steps are planned */
   step_job *front, *back;
   int64_t n_queued;
-  bool plan_ended;    /* a job that failed to plan is the last one */
-  sn_status status;   /* final error */
+  bool plan_ended;  /* a job that failed to plan is the last one */
+  sn_status status; /* final error */
   sn_error error;
   atomic_bool stopping;
   pthread_mutex_t lock; /* ledger, unfinished */
@@ -144,8 +146,8 @@ static void read_place(pack_job *pack, int64_t index) {
     state->outcome = OUTCOME_SAMPLE;
     if (sample->n_tokens > nominal || sample->n_tokens < 1 || sample->patch_size != source->patch_size) {
       sn_fail(&error, SN_E_STATE,
-              "source %s: window %" PRId64 " has %" PRId64 " tokens of %" PRId64 " values; planned were at most %" PRId64
-              " of %" PRId64,
+              "source %s: window %" PRId64 " has %" PRId64 " tokens of %" PRId64
+              " values; planned were at most %" PRId64 " of %" PRId64,
               source->vtable->name, state->window, sample->n_tokens, sample->patch_size, nominal, source->patch_size);
       place_fail(state, OUTCOME_FATAL, &error);
     }
@@ -317,10 +319,10 @@ static sn_status check_limit(const sn_loader *loader, sn_error *err) {
   double limit = loader->options.max_bad_share * (double)all;
   if (ledger->n == 0 || (double)ledger->n <= limit) return SN_OK;
   const sn_ledger_entry *last = &ledger->entries[ledger->n - 1];
-  return sn_fail_at(err, SN_E_STATE, last->error.offset, last->error.line, last->error.field,
-                    "%" PRId64 " of %" PRId64 " recordings are quarantined, the limit is %g (a share of %g); the last: %s (%s)",
-                    ledger->n, all, limit, loader->options.max_bad_share, last->error.message,
-                    sn_status_name(last->error.code));
+  return sn_fail_at(
+      err, SN_E_STATE, last->error.offset, last->error.line, last->error.field,
+      "%" PRId64 " of %" PRId64 " recordings are quarantined, the limit is %g (a share of %g); the last: %s (%s)",
+      ledger->n, all, limit, loader->options.max_bad_share, last->error.message, sn_status_name(last->error.code));
 }
 
 static sn_status quarantine(sn_loader *loader, const pack_job *pack, int64_t index, sn_step *step, sn_error *err) {
@@ -405,10 +407,10 @@ fail:
 /* ---- public ------------------------------------------------------------------------------------------------------ */
 
 static sn_status check_options(const sn_source *source, const sn_loader_options *o, sn_error *err) {
-#define CHECK(condition, field, value, expected)                                                                      \
-  if (!(condition))                                                                                                   \
-  return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, field, "loader: %s is %" PRId64 "; expected %s", field, (int64_t)(value), \
-                    expected)
+#define CHECK(condition, field, value, expected)                                                        \
+  if (!(condition))                                                                                     \
+  return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, field, "loader: %s is %" PRId64 "; expected %s", field, \
+                    (int64_t)(value), expected)
   CHECK(source->n_windows >= 1, "n_windows", source->n_windows, "at least one window in the source");
   CHECK(source->min_tokens >= 1, "min_tokens", source->min_tokens, "at least 1");
   CHECK(source->max_tokens >= source->min_tokens, "max_tokens", source->max_tokens, "at least min_tokens");

@@ -1,16 +1,16 @@
 /* The loader: from windows to packs, ahead of training, in an order that is a pure function of (source, seed).
  *
- * The sequence of places is infinite: place p is window bijection(seed, epoch = p / n_windows, p % n_windows).  Packs are
- * filled greedily in that order with nominal token counts up to pack_tokens; a window that turns out shorter, rejected or
- * quarantined leaves its place empty and never shifts another.  Step s takes packs_per_step packs (over all ranks); rank r
- * of R takes packs r, r+R, ...  The number of threads changes nothing.
+ * The sequence of places is infinite: place p is window bijection(seed, epoch = p / n_windows, p % n_windows).  Packs
+ * are filled greedily in that order with nominal token counts up to pack_tokens; a window that turns out shorter,
+ * rejected or quarantined leaves its place empty and never shifts another.  Step s takes packs_per_step packs (over
+ * all ranks); rank r of R takes packs r, r+R, ...  The number of threads changes nothing.
  *
  * A position (the number of places consumed) and the ledger are all the state there is.
  *
  * The ledger takes effect with the next step: a place is empty when its own read fails, or when the ledger holds its
- * recording with a first place before the step's own first.  Steps read ahead are checked against it again when they are
- * handed out.  So nothing depends on which thread or rank met the fault first; with several ranks the entries have to be
- * exchanged between two steps (sn_step.n_new_quarantined, sn_loader_read_ledger). */
+ * recording with a first place before the step's own first.  Steps read ahead are checked against it again when they
+ * are handed out.  So nothing depends on which thread or rank met the fault first; with several ranks the entries
+ * have to be exchanged between two steps (sn_step.n_new_quarantined, sn_loader_read_ledger). */
 #ifndef SN_DATASETS_LOADER_H
 #define SN_DATASETS_LOADER_H
 
@@ -27,38 +27,39 @@ typedef struct sn_loader sn_loader;
 
 typedef struct sn_loader_options {
   uint64_t seed;
-  int64_t pack_tokens;      /* capacity of a pack in nominal tokens; at least source->max_tokens */
-  int64_t packs_per_step;   /* over all ranks; a multiple of n_ranks */
-  int64_t n_threads;        /* 0: everything on the caller's thread */
-  int64_t prefetch_steps;   /* how many steps ahead, at least 1 */
+  int64_t pack_tokens;    /* capacity of a pack in nominal tokens; at least source->max_tokens */
+  int64_t packs_per_step; /* over all ranks; a multiple of n_ranks */
+  int64_t n_threads;      /* 0: everything on the caller's thread */
+  int64_t prefetch_steps; /* how many steps ahead, at least 1 */
   int rank, n_ranks;
-  int64_t start_position;   /* places consumed so far (resume) */
-  double max_bad_share;     /* stop (SN_E_STATE) when more than this share of the recordings is quarantined; 0: strict,
+  int64_t start_position; /* places consumed so far (resume) */
+  double max_bad_share;   /* stop (SN_E_STATE) when more than this share of the recordings is quarantined; 0: strict,
                                the first one stops */
   sn_log log;
-  /* Called on a loader thread once per pack: makes the objective's masks, targets and index lists.  epochs (n_samples) is
-   * each sample's epoch.  Not called for a pack without samples (its work is NULL).  An error stops the run.  May be NULL. */
+  /* Called on a loader thread once per pack: makes the objective's masks, targets and index lists.  epochs
+   * (n_samples) is each sample's epoch.  Not called for a pack without samples (its work is NULL).  An error stops
+   * the run.  May be NULL. */
   sn_status (*collate)(void *user, const sn_token_batch *batch, const uint64_t *epochs, void **work, sn_error *err);
   void (*free_work)(void *user, void *work);
   void *user;
 } sn_loader_options;
 
 typedef struct sn_pack {
-  sn_token_batch *batch;    /* n_samples may be 0 when every place is empty */
-  void *work;               /* what collate made */
+  sn_token_batch *batch; /* n_samples may be 0 when every place is empty */
+  void *work;            /* what collate made */
 } sn_pack;
 
 typedef struct sn_step {
-  int64_t n_packs;          /* of this rank */
+  int64_t n_packs; /* of this rank */
   sn_pack *packs;
-  int64_t n_samples;        /* delivered, this rank */
-  int64_t n_rejected;       /* places empty by a rule, this rank */
-  int64_t n_quarantined;    /* places empty by the ledger, this rank */
-  int64_t n_new_quarantined;/* recordings that this step added to this rank's ledger.  With several ranks: when the sum over
-                               ranks is not 0, every rank writes its ledger, gathers those of the others and reads them
-                               before it asks for the next step. */
-  int64_t position;         /* places consumed after this step, all ranks: goes into the checkpoint */
-  double wait_ms;           /* how long sn_loader_next had to wait */
+  int64_t n_samples;     /* delivered, this rank */
+  int64_t n_rejected;    /* places empty by a rule, this rank */
+  int64_t n_quarantined; /* places empty by the ledger, this rank */
+  /* Recordings that this step added to this rank's ledger.  With several ranks: when the sum over ranks is not 0, every
+   * rank writes its ledger, gathers those of the others and reads them before it asks for the next step. */
+  int64_t n_new_quarantined;
+  int64_t position; /* places consumed after this step, all ranks: goes into the checkpoint */
+  double wait_ms;   /* how long sn_loader_next had to wait */
 } sn_step;
 
 /* source is borrowed.  SN_E_ARGUMENT names the option that is out of range. */
@@ -66,20 +67,20 @@ SN_MUST_CHECK sn_status sn_loader_create(sn_source *source, const sn_loader_opti
                                          sn_error *err);
 void sn_loader_destroy(sn_loader *loader);
 /* The next step; it waits until the step is ready.  Any error is final: every later call returns it again.
- * SN_E_STATE naming count, limit and the last fault when too many recordings are quarantined; errors that are no recording's
- * (memory, collate, a source that breaks its contract). */
+ * SN_E_STATE naming count, limit and the last fault when too many recordings are quarantined; errors that are no
+ * recording's (memory, collate, a source that breaks its contract). */
 SN_MUST_CHECK sn_status sn_loader_next(sn_loader *loader, sn_step **out, sn_error *err);
 /* To be called before sn_loader_destroy for every step handed out.  step may be NULL. */
 void sn_step_destroy(sn_loader *loader, sn_step *step);
 
 /* Most samples and the constant number of token slots that any pack can have: shapes stay the same for a whole run. */
-int64_t sn_loader_pack_slots(const sn_loader *loader);   /* pack_tokens rounded up to 64 */
-int64_t sn_loader_pack_samples(const sn_loader *loader); /* most samples in one pack */
+int64_t sn_loader_pack_slots(const sn_loader *loader);             /* pack_tokens rounded up to 64 */
+int64_t sn_loader_pack_samples(const sn_loader *loader);           /* most samples in one pack */
 double sn_loader_epoch(const sn_loader *loader, int64_t position); /* position / n_windows */
 
 /* Quarantine ledger: entries of steps that were handed out, in the order of places, one a recording.
  * JSON: [{"recording", "path", "place", "code", "offset", "line", "field", "message"}, ...] with -1 for unknown. */
-int64_t sn_loader_quarantined(const sn_loader *loader);  /* recordings */
+int64_t sn_loader_quarantined(const sn_loader *loader); /* recordings */
 void sn_loader_write_ledger(const sn_loader *loader, sn_json_writer *writer);
 /* Merges entries into the ledger (resume, exchange between ranks): of two for one recording the earlier place stays.
  * SN_E_CORRUPT for a damaged one, SN_E_STATE when there are now too many. */

@@ -17,7 +17,10 @@ void sn_ledger_free(sn_ledger *ledger) {
 /* Length of the well-formed UTF-8 sequence at text, 0 if there is none. */
 static int sequence_length(const unsigned char *text) {
   if (text[0] < 0x80) return 1;
-  int n = text[0] >= 0xC2 && text[0] < 0xE0 ? 2 : text[0] >= 0xE0 && text[0] < 0xF0 ? 3 : text[0] >= 0xF0 && text[0] < 0xF5 ? 4 : 0;
+  int n = text[0] >= 0xC2 && text[0] < 0xE0   ? 2
+          : text[0] >= 0xE0 && text[0] < 0xF0 ? 3
+          : text[0] >= 0xF0 && text[0] < 0xF5 ? 4
+                                              : 0;
   for (int i = 1; i < n; i++) {
     if ((text[i] & 0xC0) != 0x80) return 0;
   }
@@ -26,7 +29,8 @@ static int sequence_length(const unsigned char *text) {
   return n;
 }
 
-/* A file name need not be UTF-8 and a message may be cut inside a character; the ledger goes into JSON, which must be. */
+/* A file name need not be UTF-8 and a message may be cut inside a character; the ledger goes into JSON, which must
+ * be. */
 static void make_utf8(char *text) {
   while (*text != 0) {
     int n = sequence_length((const unsigned char *)text);
@@ -80,11 +84,11 @@ sn_status sn_ledger_add(sn_ledger *ledger, int64_t recording, int64_t place, con
   char *copy = NULL;
   SN_TRY(sn_strdup(&copy, path != NULL ? path : "", "quarantine ledger", err));
   make_utf8(copy);
-  sn_status status = sn_grow(&ledger->entries, &ledger->capacity, ledger->n + 1, sizeof *ledger->entries,
-                             "quarantine ledger", err);
+  sn_status status =
+      sn_grow(&ledger->entries, &ledger->capacity, ledger->n + 1, sizeof *ledger->entries, "quarantine ledger", err);
   if (status == SN_OK) {
-    status = sn_grow(&ledger->by_recording, &ledger->by_recording_capacity, ledger->n + 1,
-                     sizeof *ledger->by_recording, "quarantine ledger", err);
+    status = sn_grow(&ledger->by_recording, &ledger->by_recording_capacity, ledger->n + 1, sizeof *ledger->by_recording,
+                     "quarantine ledger", err);
   }
   if (status != SN_OK) {
     sn_free(copy);
@@ -164,8 +168,8 @@ static sn_status read_entry(sn_ledger *ledger, const sn_json *json, int64_t n_re
   SN_TRY(sn_json_get_string(json, "field", &field, err));
   SN_TRY(sn_json_get_string(json, "message", &message, err));
   if (recording < 0 || recording >= n_recordings) {
-    return sn_fail(err, SN_E_CORRUPT, "recording %" PRId64 " is not a row of the manifest (it has %" PRId64 ")", recording,
-                   n_recordings);
+    return sn_fail(err, SN_E_CORRUPT, "recording %" PRId64 " is not a row of the manifest (it has %" PRId64 ")",
+                   recording, n_recordings);
   }
   if (place < 0) return sn_fail(err, SN_E_CORRUPT, "place %" PRId64 " is negative", place);
   if (!code_of_name(code, &error.code)) return sn_fail(err, SN_E_CORRUPT, "code '%s' is not a fault of a file", code);
@@ -187,7 +191,8 @@ sn_status sn_ledger_read_json(sn_ledger *ledger, const sn_json *json, int64_t n_
 static sn_status write_cell(sn_file_writer *writer, const char *text, char end, sn_error *err) {
   char cell[1024];
   size_t n = 0;
-  for (; text[n] != 0 && n + 2 < sizeof cell; n++) cell[n] = text[n] == '\t' || text[n] == '\n' || text[n] == '\r' ? ' ' : text[n];
+  for (; text[n] != 0 && n + 2 < sizeof cell; n++)
+    cell[n] = text[n] == '\t' || text[n] == '\n' || text[n] == '\r' ? ' ' : text[n];
   if (text[n] == 0) {
     cell[n++] = end;
     return sn_file_writer_write(writer, cell, (int64_t)n, err);
@@ -206,7 +211,8 @@ sn_status sn_ledger_save_tsv(const sn_ledger *ledger, const char *path, sn_error
     SN_TRY_GOTO(write_cell(writer, entry->path, '\t', err), fail);
     SN_TRY_GOTO(write_cell(writer, sn_status_name(entry->error.code), '\t', err), fail);
     SN_TRY_GOTO(write_cell(writer, entry->error.message, '\t', err), fail);
-    SN_TRY_GOTO(sn_file_writer_printf(writer, err, "%" PRId64 "\t%" PRId64 "\n", entry->error.offset, entry->place), fail);
+    SN_TRY_GOTO(sn_file_writer_printf(writer, err, "%" PRId64 "\t%" PRId64 "\n", entry->error.offset, entry->place),
+                fail);
   }
   if (status != SN_OK) goto fail;
   return sn_file_writer_commit(writer, err);

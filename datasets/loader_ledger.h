@@ -12,7 +12,7 @@ typedef struct sn_ledger_entry {
   int64_t recording; /* row of the manifest */
   int64_t place;     /* first place at which it failed */
   sn_error error;
-  char *path;        /* owned by the ledger */
+  char *path; /* owned by the ledger */
 } sn_ledger_entry;
 
 /* Zero-initialise; free with sn_ledger_free.  entries are sorted by place. */
@@ -30,7 +30,8 @@ SN_MUST_CHECK sn_status sn_ledger_add(sn_ledger *ledger, int64_t recording, int6
                                       const sn_error *error, bool *added, sn_error *err);
 void sn_ledger_write_json(const sn_ledger *ledger, sn_json_writer *writer);
 /* SN_E_CORRUPT names the entry and the key; recordings must lie in [0, n_recordings). */
-SN_MUST_CHECK sn_status sn_ledger_read_json(sn_ledger *ledger, const sn_json *json, int64_t n_recordings, sn_error *err);
+SN_MUST_CHECK sn_status sn_ledger_read_json(sn_ledger *ledger, const sn_json *json, int64_t n_recordings,
+                                            sn_error *err);
 SN_MUST_CHECK sn_status sn_ledger_save_tsv(const sn_ledger *ledger, const char *path, sn_error *err);
 
 #endif

@@ -21,7 +21,8 @@ sn_status sn_plan_pack(const sn_plan *plan, int64_t first, int64_t *n_places, in
     int64_t nominal = source->vtable->nominal_tokens(source, window);
     if (nominal < source->min_tokens || nominal > source->max_tokens) {
       return sn_fail(err, SN_E_STATE,
-                     "source %s: window %" PRId64 " names %" PRId64 " tokens, outside its own range %" PRId64 "..%" PRId64,
+                     "source %s: window %" PRId64 " names %" PRId64 " tokens, outside its own range %" PRId64
+                     "..%" PRId64,
                      source->vtable->name, window, nominal, source->min_tokens, source->max_tokens);
     }
     if (n > 0 && tokens + nominal > plan->pack_tokens) break;

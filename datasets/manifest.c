@@ -16,13 +16,13 @@
 
 enum { QUICK_BYTES = 64 * 1024, READ_BYTES = 1 << 20 };
 
-static const char *const NAMES[SN_MANIFEST_COLUMNS] = {"path",     "format",    "modality", "subject", "session", "rate",
-                                                       "channels", "kinds",     "units",    "per_frame", "duration", "segments", "size",
-                                                       "files",    "checksum",  "status",   "reason"};
+static const char *const NAMES[SN_MANIFEST_COLUMNS] = {
+    "path",      "format",   "modality", "subject", "session", "rate",     "channels", "kinds", "units",
+    "per_frame", "duration", "segments", "size",    "files",   "checksum", "status",   "reason"};
 
 const char *sn_manifest_column_name(sn_manifest_column column) { return NAMES[column]; }
 
-/* ---- escapes ------------------------------------------------------------------------------------------------------ */
+/* ---- escapes --------------------------------------------------------------------------------------------------- */
 
 sn_status sn_manifest_escape(const char *text, bool list, sn_string *out, sn_error *err) {
   int64_t n = (int64_t)strlen(text);
@@ -63,7 +63,8 @@ sn_status sn_manifest_unescape(char *text, sn_error *err) {
     }
     int high = hex_digit(from[1]), low = high < 0 ? -1 : hex_digit(from[2]);
     if (low < 0 || high * 16 + low == 0) {
-      return sn_fail(err, SN_E_CORRUPT, "'%%' must be followed by two hexadecimal digits, not 00; found \"%.3s\"", from);
+      return sn_fail(err, SN_E_CORRUPT, "'%%' must be followed by two hexadecimal digits, not 00; found \"%.3s\"",
+                     from);
     }
     *to++ = (char)(high * 16 + low);
     from += 2;
@@ -72,7 +73,7 @@ sn_status sn_manifest_unescape(char *text, sn_error *err) {
   return SN_OK;
 }
 
-/* ---- rows --------------------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------------------------ */
 
 sn_status sn_manifest_create(const char *root, const char *name, sn_manifest **out, sn_error *err) {
   sn_manifest *manifest = NULL;
@@ -126,7 +127,8 @@ fail:
   return status;
 }
 
-sn_status sn_manifest_set(sn_manifest *manifest, int64_t row, sn_manifest_column column, const char *cell, sn_error *err) {
+sn_status sn_manifest_set(sn_manifest *manifest, int64_t row, sn_manifest_column column, const char *cell,
+                          sn_error *err) {
   char *copy = NULL;
   SN_TRY(sn_strdup(&copy, cell, "manifest", err));
   sn_free(manifest->rows[row].cells[column]);
@@ -188,8 +190,8 @@ static sn_status load_rows(sn_manifest *manifest, const sn_table *table, const c
   bool same = table->n_columns == SN_MANIFEST_COLUMNS;
   for (int c = 0; same && c < SN_MANIFEST_COLUMNS; c++) same = strcmp(table->columns[c], NAMES[c]) == 0;
   if (!same) {
-    return sn_fail_at(err, SN_E_CORRUPT, -1, 1, NULL, "%s: line 1: not the columns of a manifest (path, format, ..., reason)",
-                      path);
+    return sn_fail_at(err, SN_E_CORRUPT, -1, 1, NULL,
+                      "%s: line 1: not the columns of a manifest (path, format, ..., reason)", path);
   }
   for (int64_t i = 0; i < table->n_rows; i++) {
     const char *const *cells = (const char *const *)(table->cells + i * SN_MANIFEST_COLUMNS);
@@ -200,7 +202,8 @@ static sn_status load_rows(sn_manifest *manifest, const sn_table *table, const c
       if (status == SN_OK) sn_manifest_info_free(&info);
     }
     if (status == SN_OK && i > 0 && compare_rows(&manifest->rows[i - 1], &manifest->rows[i]) >= 0) {
-      status = sn_fail(err, SN_E_CORRUPT, "'%s' must stand behind '%s'", manifest->rows[i].path, manifest->rows[i - 1].path);
+      status =
+          sn_fail(err, SN_E_CORRUPT, "'%s' must stand behind '%s'", manifest->rows[i].path, manifest->rows[i - 1].path);
     }
     if (status != SN_OK) {
       status = sn_error_prefix(err, status, "%s: line %" PRId64, path, table->lines[i]);
@@ -247,11 +250,11 @@ sn_status sn_manifest_full_path(const sn_manifest *manifest, int64_t row, char *
   return sn_path_join(manifest->root, manifest->rows[row].path, out, err);
 }
 
-/* ---- parsing an ok line -------------------------------------------------------------------------------------------- */
+/* ---- parsing an ok line ---------------------------------------------------------------------------------------- */
 
 static sn_status bad_cell(const sn_manifest_row *row, sn_manifest_column column, const char *expected, sn_error *err) {
-  return sn_fail_at(err, SN_E_CORRUPT, -1, -1, NAMES[column], "manifest: %s: column %s is '%.100s'; expected %s", row->path,
-                    NAMES[column], row->cells[column], expected);
+  return sn_fail_at(err, SN_E_CORRUPT, -1, -1, NAMES[column], "manifest: %s: column %s is '%.100s'; expected %s",
+                    row->path, NAMES[column], row->cells[column], expected);
 }
 
 static int64_t list_length(const char *cell) {
@@ -342,7 +345,8 @@ sn_status sn_manifest_parse(const sn_manifest *manifest, int64_t index, sn_manif
   SN_TRY_GOTO(split_names(row->cells[SN_MANIFEST_CHANNELS], one, &out->channels, &out->n_channels, err), fail);
   SN_TRY_GOTO(split_names(row->cells[SN_MANIFEST_UNITS], one, &out->units, &out->n_units, err), fail);
   if (out->n_kinds != out->n_channels || out->n_units != out->n_channels) {
-    status = bad_cell(row, out->n_kinds != out->n_channels ? SN_MANIFEST_KINDS : SN_MANIFEST_UNITS, "one per channel", err);
+    status =
+        bad_cell(row, out->n_kinds != out->n_channels ? SN_MANIFEST_KINDS : SN_MANIFEST_UNITS, "one per channel", err);
     goto fail;
   }
   SN_TRY_GOTO(split_names(row->cells[SN_MANIFEST_FILES], false, &out->files, &out->n_files, err), fail);
@@ -390,7 +394,7 @@ void sn_manifest_info_free(sn_manifest_info *info) {
   memset(info, 0, sizeof *info);
 }
 
-/* ---- checksums ----------------------------------------------------------------------------------------------------- */
+/* ---- checksums ------------------------------------------------------------------------------------------------- */
 
 /* By descriptor and not by stream: the checksum is of the bytes on disk, also of a gzip file. */
 static sn_status hash_range(sn_sha256 *hash, int fd, const char *path, int64_t first, int64_t count, uint8_t *buffer,
@@ -398,8 +402,12 @@ static sn_status hash_range(sn_sha256 *hash, int fd, const char *path, int64_t f
   while (count > 0) {
     ssize_t n = pread(fd, buffer, (size_t)(count < READ_BYTES ? count : READ_BYTES), (off_t)first);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return sn_fail_at(err, SN_E_IO, first, -1, NULL, "%s: cannot be read at byte %" PRId64 ": %s", path, first, strerror(errno));
-    if (n == 0) return sn_fail_at(err, SN_E_IO, first, -1, NULL, "%s: shrank to %" PRId64 " bytes while it was read", path, first);
+    if (n < 0)
+      return sn_fail_at(err, SN_E_IO, first, -1, NULL, "%s: cannot be read at byte %" PRId64 ": %s", path, first,
+                        strerror(errno));
+    if (n == 0)
+      return sn_fail_at(err, SN_E_IO, first, -1, NULL, "%s: shrank to %" PRId64 " bytes while it was read", path,
+                        first);
     sn_sha256_update(hash, buffer, n);
     first += n;
     count -= n;

@@ -78,8 +78,8 @@ static sn_recording *use_slot(sn_recording_pool *pool, int64_t row) {
   return s != NULL ? s->recording : NULL;
 }
 
-/* Makes room before a recording is opened: an unused slot, emptied and marked as taken by users = 1; NULL when every one is in
- * use. */
+/* Makes room before a recording is opened: an unused slot, emptied and marked as taken by users = 1; NULL when every
+ * one is in use. */
 static slot *reserve_slot(sn_recording_pool *pool) {
   slot *oldest = NULL;
   sn_recording *close = NULL;

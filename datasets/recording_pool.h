@@ -17,12 +17,14 @@ typedef struct sn_recording_pool sn_recording_pool;
 /* manifest is borrowed.  verify, once per recording and process: FILES compares the manifest's checksum; FULL also the
  * checksums that the format itself states, which reads everything once. */
 SN_MUST_CHECK sn_status sn_recording_pool_create(const sn_manifest *manifest, int64_t most_open, sn_verify verify,
-                                                 const sn_open_options *options, sn_recording_pool **out, sn_error *err);
+                                                 const sn_open_options *options, sn_recording_pool **out,
+                                                 sn_error *err);
 void sn_recording_pool_destroy(sn_recording_pool *pool); /* accepts NULL; nothing may be in use */
 
-/* The recording of a line, to be given back.  A fault found by verifying is found again on every call.  The message begins
- * with the line's path.  Thread-safe. */
-SN_MUST_CHECK sn_status sn_recording_pool_take(sn_recording_pool *pool, int64_t row, const sn_recording **out, sn_error *err);
+/* The recording of a line, to be given back.  A fault found by verifying is found again on every call.  The message
+ * begins with the line's path.  Thread-safe. */
+SN_MUST_CHECK sn_status sn_recording_pool_take(sn_recording_pool *pool, int64_t row, const sn_recording **out,
+                                               sn_error *err);
 void sn_recording_pool_give(sn_recording_pool *pool, int64_t row, const sn_recording *recording);
 
 int64_t sn_recording_pool_opened(const sn_recording_pool *pool);    /* how often one was opened so far */

@@ -11,8 +11,8 @@ typedef struct sn_source sn_source;
 
 typedef struct sn_source_vtable {
   const char *name;
-  /* Reads, conditions and tokenizes window `index`.  seed and epoch key the crop (data.crop: random).  A pure function of
-   * its arguments and the files.  Thread-safe.
+  /* Reads, conditions and tokenizes window `index`.  seed and epoch key the crop (data.crop: random).  A pure
+   * function of its arguments and the files.  Thread-safe.
    *   SN_OK   *out is the sample
    *   SN_END  the window is rejected by a rule (too little of it valid, flat): err->message says which; not a fault
    *   SN_E_MEMORY, SN_E_DEVICE, SN_E_STATE   not the recording's fault: the run stops
@@ -27,23 +27,23 @@ typedef struct sn_source_vtable {
 struct sn_source {
   const sn_source_vtable *vtable;
   int64_t n_windows;
-  int64_t patch_size;       /* P */
-  int64_t n_recordings;     /* rows of the manifest that recording() may name; 0: none, recording() is always -1 */
-  int64_t n_used;           /* of these, how many have windows: what max_bad_share is a share of; 0: n_recordings */
-  int64_t min_tokens;       /* least nominal tokens of one window, at least 1 */
-  int64_t max_tokens;       /* most nominal tokens of one window */
-  int64_t n_channel_ids;    /* channels[] of a sample lie in [-1, n_channel_ids) */
-  double patch_step_s;      /* unit step of the time coordinate; 0: positions[] are the time axis */
-  char content_hash[65];    /* hex SHA-256 over manifest and split: checkpoints compare it */
+  int64_t patch_size;    /* P */
+  int64_t n_recordings;  /* rows of the manifest that recording() may name; 0: none, recording() is always -1 */
+  int64_t n_used;        /* of these, how many have windows: what max_bad_share is a share of; 0: n_recordings */
+  int64_t min_tokens;    /* least nominal tokens of one window, at least 1 */
+  int64_t max_tokens;    /* most nominal tokens of one window */
+  int64_t n_channel_ids; /* channels[] of a sample lie in [-1, n_channel_ids) */
+  double patch_step_s;   /* unit step of the time coordinate; 0: positions[] are the time axis */
+  char content_hash[65]; /* hex SHA-256 over manifest and split: checkpoints compare it */
   void *self;
 };
 
 void sn_source_destroy(sn_source *source); /* accepts NULL */
 
-/* Synthetic tokens: every sample is a sum of three sinusoids of random frequency, phase and weight per channel plus noise
- * (standard deviation 0.1), cut into patches, channel by channel.  A function of (options, window) alone: no crop.
- * Needs nothing but core: the minimal build, tests and benchmarks.  A sample has n_channels x k tokens, with k uniform so
- * that tokens_least <= n_channels x k <= tokens_most; SN_E_ARGUMENT when there is no such k. */
+/* Synthetic tokens: every sample is a sum of three sinusoids of random frequency, phase and weight per channel plus
+ * noise (standard deviation 0.1), cut into patches, channel by channel.  A function of (options, window) alone: no
+ * crop. Needs nothing but core: the minimal build, tests and benchmarks.  A sample has n_channels x k tokens, with k
+ * uniform so that tokens_least <= n_channels x k <= tokens_most; SN_E_ARGUMENT when there is no such k. */
 typedef struct sn_synthetic_options {
   int64_t n_windows, patch_size, tokens_least, tokens_most, n_channels;
   uint64_t seed;

@@ -15,18 +15,18 @@
 /* Windows of one segment, or one window given outright. */
 typedef struct stretch {
   int64_t row, segment;
-  int64_t first;        /* window of the source */
-  int64_t number;       /* of its first window in the recording */
-  double last_start_s;  /* a start lies in [0, last_start_s] */
-  double start_s;       /* given outright; else 0 */
+  int64_t first;       /* window of the source */
+  int64_t number;      /* of its first window in the recording */
+  double last_start_s; /* a start lies in [0, last_start_s] */
+  double start_s;      /* given outright; else 0 */
 } stretch;
 
 typedef struct ecg_source {
   sn_ecg_source_options options; /* its pointers are not used after creation, except manifest */
-  sn_store *store;      /* NULL: none */
+  sn_store *store;               /* NULL: none */
   sn_conditioned *conditioned;
   double stride_s;
-  bool given;           /* windows were given outright */
+  bool given; /* windows were given outright */
   int64_t n_stretches, capacity;
   stretch *stretches;   /* sorted by first; those of a line stand together */
   int64_t *stretch_of;  /* (manifest->n) first stretch of a line, -1 none */
@@ -43,8 +43,10 @@ const sn_config_entry sn_ecg_source_config[] = {
     {"data.verify", SN_CONFIG_CHOICE, "full", 1, 0, NULL, "full|files|none",
      "at a recording's first use: the checksums its format states too, the manifest's alone, or nothing"},
     {"data.open_files", SN_CONFIG_INT, "64", 1, 100000, NULL, NULL, "recordings that are open at a time"},
-    {"data.assume_unit", SN_CONFIG_TEXT, "", 1, 0, NULL, NULL, "unit of channels whose file states none, or an unknown one"},
-    {"data.store", SN_CONFIG_TEXT, "", 1, 0, NULL, NULL, "prepared store to read from instead of the recordings; empty: none"},
+    {"data.assume_unit", SN_CONFIG_TEXT, "", 1, 0, NULL, NULL,
+     "unit of channels whose file states none, or an unknown one"},
+    {"data.store", SN_CONFIG_TEXT, "", 1, 0, NULL, NULL,
+     "prepared store to read from instead of the recordings; empty: none"},
     {NULL, SN_CONFIG_BOOL, NULL, 0, 0, NULL, NULL, NULL}};
 
 sn_status sn_ecg_source_options_from_config(const sn_config *config, sn_ecg_source_options *out, sn_error *err) {
@@ -52,7 +54,9 @@ sn_status sn_ecg_source_options_from_config(const sn_config *config, sn_ecg_sour
   SN_TRY(sn_ecg_options_from_config(config, &out->ecg, err));
   out->random_crop = strcmp(sn_config_text(config, "data.crop"), "random") == 0;
   out->cache_bytes = (int64_t)sn_config_real(config, "data.cache");
-  out->verify = strcmp(verify, "full") == 0 ? SN_VERIFY_FULL : strcmp(verify, "files") == 0 ? SN_VERIFY_FILES : SN_VERIFY_NONE;
+  out->verify = strcmp(verify, "full") == 0    ? SN_VERIFY_FULL
+                : strcmp(verify, "files") == 0 ? SN_VERIFY_FILES
+                                               : SN_VERIFY_NONE;
   out->most_open = sn_config_int(config, "data.open_files");
   const char *store = sn_config_text(config, "data.store"), *unit = sn_config_text(config, "data.assume_unit");
   out->assume_unit = unit[0] != 0 ? unit : NULL;
@@ -60,7 +64,7 @@ sn_status sn_ecg_source_options_from_config(const sn_config *config, sn_ecg_sour
   return SN_OK;
 }
 
-/* ---- where a window lies ---------------------------------------------------------------------------------------------- */
+/* ---- where a window lies --------------------------------------------------------------------------------------- */
 
 static const stretch *find_stretch(const ecg_source *self, int64_t index) {
   int64_t low = 0, high = self->n_stretches - 1;
@@ -79,7 +83,8 @@ void sn_ecg_source_locate(const sn_source *source, int64_t index, sn_window_at *
   const ecg_source *self = source->self;
   const stretch *s = find_stretch(self, index);
   int64_t in_segment = index - s->first;
-  *where = (sn_window_at){.row = s->row, .segment = s->segment, .start_s = s->start_s + (double)in_segment * self->stride_s};
+  *where =
+      (sn_window_at){.row = s->row, .segment = s->segment, .start_s = s->start_s + (double)in_segment * self->stride_s};
   if (number != NULL) *number = s->number + in_segment;
 }
 
@@ -123,7 +128,7 @@ fail:
   return status;
 }
 
-/* ---- reading ---------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------------------------- */
 
 /* The key of all randomness of a window. Given windows are told apart by their exact place. */
 static uint64_t sample_id(const ecg_source *self, const sn_window_at *where, int64_t number) {
@@ -178,7 +183,8 @@ static sn_status stats_of(ecg_source *self, const sn_conditioned_view *view, con
   return SN_OK;
 }
 
-static sn_status ecg_read(sn_source *source, int64_t index, uint64_t seed, uint64_t epoch, sn_sample **out, sn_error *err) {
+static sn_status ecg_read(sn_source *source, int64_t index, uint64_t seed, uint64_t epoch, sn_sample **out,
+                          sn_error *err) {
   ecg_source *self = source->self;
   sn_window_at where;
   sn_conditioned_view view;
@@ -192,7 +198,8 @@ static sn_status ecg_read(sn_source *source, int64_t index, uint64_t seed, uint6
   double start = crop_start(self, find_stretch(self, index), where.start_s, seed, epoch, id);
   sn_conditioned_open(self->conditioned, where.row, &view);
   SN_TRY(stats_of(self, &view, &stats, err));
-  SN_TRY(sn_ecg_read_sample(sn_conditioned_ecg(self->conditioned), &view.recording, where.segment, start, stats, out, err));
+  SN_TRY(sn_ecg_read_sample(sn_conditioned_ecg(self->conditioned), &view.recording, where.segment, start, stats, out,
+                            err));
   (*out)->sample_id = id;
   (*out)->subject_id = self->subjects[where.row];
   (*out)->recording = where.row;
@@ -238,7 +245,7 @@ static const sn_source_vtable ECG = {.name = "ecg",
                                      .describe = ecg_describe,
                                      .destroy = ecg_destroy};
 
-/* ---- planning --------------------------------------------------------------------------------------------------------- */
+/* ---- planning -------------------------------------------------------------------------------------------------- */
 
 static void note_unusable(ecg_source *self, int64_t row, const char *why) {
   if (self->report.n_unusable++ > 0) return;
@@ -252,7 +259,8 @@ static sn_status add_stretch(sn_source *source, const stretch *s, int64_t n_wind
   stretch *added = &self->stretches[self->n_stretches++];
   *added = *s;
   added->first = source->n_windows;
-  if (!sn_add_ok(source->n_windows, n_windows, &source->n_windows)) return sn_fail(err, SN_E_ARGUMENT, "too many windows");
+  if (!sn_add_ok(source->n_windows, n_windows, &source->n_windows))
+    return sn_fail(err, SN_E_ARGUMENT, "too many windows");
   int64_t tokens = sn_conditioned_nominal_tokens(self->conditioned, s->row);
   if (source->min_tokens == 0 || tokens < source->min_tokens) source->min_tokens = tokens;
   if (tokens > source->max_tokens) source->max_tokens = tokens;
@@ -315,7 +323,9 @@ static sn_status plan_given(sn_source *source, const sn_window_at *w, uint8_t *s
                    w->segment, view.recording.n_segments);
   }
   SN_TRY(segment_room(self, &view, w->segment, &n, &s.last_start_s, err));
-  if (n == 0) return sn_fail(err, SN_E_ARGUMENT, "%s: segment %" PRId64 " is shorter than a window", m->rows[w->row].path, w->segment);
+  if (n == 0)
+    return sn_fail(err, SN_E_ARGUMENT, "%s: segment %" PRId64 " is shorter than a window", m->rows[w->row].path,
+                   w->segment);
   s.start_s = w->start_s < 0 ? 0 : w->start_s > s.last_start_s ? s.last_start_s : w->start_s;
   if (!seen[w->row]) self->report.n_recordings++;
   seen[w->row] = 1;
@@ -329,7 +339,8 @@ static sn_status plan(sn_source *source, sn_error *err) {
     uint8_t *seen = NULL;
     SN_TRY(sn_alloc(&seen, o->manifest->n, 1, "windows", err));
     sn_status status = SN_OK;
-    for (int64_t i = 0; i < o->n_windows && status == SN_OK; i++) status = plan_given(source, &o->windows[i], seen, err);
+    for (int64_t i = 0; i < o->n_windows && status == SN_OK; i++)
+      status = plan_given(source, &o->windows[i], seen, err);
     sn_free(seen);
     return status;
   }
@@ -399,7 +410,7 @@ static sn_status check_not_empty(const sn_source *source, sn_error *err) {
   const sn_ecg_source_report *r = &self->report;
   if (source->n_windows > 0) return SN_OK;
   return sn_fail(err, SN_E_ARGUMENT,
-                 "%s: no window of %g s: %" PRId64 " recordings are shorter, %" PRId64 " cannot be used%s%s", 
+                 "%s: no window of %g s: %" PRId64 " recordings are shorter, %" PRId64 " cannot be used%s%s",
                  self->options.manifest->name, sn_ecg_window_seconds(sn_conditioned_ecg(self->conditioned)), r->n_short,
                  r->n_unusable, r->n_unusable > 0 ? ", first " : "", r->first_unusable);
 }
@@ -418,9 +429,14 @@ sn_status sn_source_create_ecg(const sn_ecg_source_options *options, sn_source *
   if (options->store_path != NULL) {
     SN_TRY_GOTO(sn_store_open(options->store_path, options->manifest, &options->ecg, &self->store, err), fail);
   }
-  sn_conditioned_options c = {.manifest = options->manifest, .ecg = options->ecg, .cache_bytes = options->cache_bytes,
-                              .most_open = options->most_open, .verify = options->verify, .tolerant = options->tolerant,
-                              .assume_unit = options->assume_unit, .store = self->store};
+  sn_conditioned_options c = {.manifest = options->manifest,
+                              .ecg = options->ecg,
+                              .cache_bytes = options->cache_bytes,
+                              .most_open = options->most_open,
+                              .verify = options->verify,
+                              .tolerant = options->tolerant,
+                              .assume_unit = options->assume_unit,
+                              .store = self->store};
   SN_TRY_GOTO(sn_conditioned_create(&c, &self->conditioned, err), fail);
   sn_ecg *ecg = sn_conditioned_ecg(self->conditioned);
   self->stride_s = sn_ecg_stride_seconds(ecg);

@@ -1,13 +1,15 @@
 /* ECG recordings as a source of windows.
  *
- * Windows of a line lie on a grid: number i of a segment starts at i x stride; they are numbered through its segments.  The
- * source's windows are those of its lines, in order, counted by prefix sums: memory is O(segments), never O(windows).
+ * Windows of a line lie on a grid: number i of a segment starts at i x stride; they are numbered through its
+ * segments.  The source's windows are those of its lines, in order, counted by prefix sums: memory is O(segments),
+ * never O(windows).
  *   sample id   hash of data set name, path and window number: adding a file changes no other sample's randomness
  *   subject id  hash of data set name and the person's id; 0 unknown
- * data.crop: random shifts a start by a draw in [-1/2, 1/2) strides, keyed by (seed, SN_PURPOSE_CROP, epoch, sample id), and
- * keeps it within the segment.
- * A recording is opened on demand, verified at its first use, and closed again when too many are open; a fault of one window is
- * one of the whole recording only if verifying finds it. */
+ * data.crop: random shifts a start by a draw in [-1/2, 1/2) strides, keyed by (seed, SN_PURPOSE_CROP, epoch, sample
+ * id), and keeps it within the segment.
+ *
+ * A recording is opened on demand, verified at its first use, and closed again when too many are open; a fault of one
+ * window is one of the whole recording only if verifying finds it. */
 #ifndef SN_DATASETS_SOURCE_ECG_H
 #define SN_DATASETS_SOURCE_ECG_H
 
@@ -30,44 +32,46 @@ typedef struct sn_window_at {
 } sn_window_at;
 
 typedef struct sn_ecg_source_options {
-  const sn_manifest *manifest;    /* borrowed */
-  const int64_t *rows;            /* (n_rows) lines that are used, e.g. a part of a split; NULL: all that are ok */
+  const sn_manifest *manifest; /* borrowed */
+  const int64_t *rows;         /* (n_rows) lines that are used, e.g. a part of a split; NULL: all that are ok */
   int64_t n_rows;
-  const sn_window_at *windows;    /* (n_windows) instead of the grid; NULL: the grid */
+  const sn_window_at *windows; /* (n_windows) instead of the grid; NULL: the grid */
   int64_t n_windows;
-  const sn_subjects *subjects;    /* NULL: the manifest's subject column */
-  const char *split_hash;         /* goes into content_hash; NULL: none */
+  const sn_subjects *subjects; /* NULL: the manifest's subject column */
+  const char *split_hash;      /* goes into content_hash; NULL: none */
   sn_ecg_options ecg;
   bool random_crop;
-  int64_t cache_bytes;            /* conditioned blocks kept in memory */
-  int64_t most_open;              /* recordings open at a time; 0: 64 */
+  int64_t cache_bytes; /* conditioned blocks kept in memory */
+  int64_t most_open;   /* recordings open at a time; 0: 64 */
   sn_verify verify;
   bool tolerant;
   const char *assume_unit;
-  const char *store_path;         /* prepared store (store.h), opened and owned by the source; NULL: read the recordings */
+  const char *store_path; /* prepared store (store.h), opened and owned by the source; NULL: read the recordings */
 } sn_ecg_source_options;
 
 /* data.crop, data.cache, data.verify, data.open_files, data.assume_unit, data.store: beside sn_ecg_config. */
 extern const sn_config_entry sn_ecg_source_config[];
-/* Fills ecg, random_crop, cache_bytes, most_open, verify, assume_unit and store_path (owned by config) from a configuration with both
- * tables. */
-SN_MUST_CHECK sn_status sn_ecg_source_options_from_config(const sn_config *config, sn_ecg_source_options *out, sn_error *err);
+/* Fills ecg, random_crop, cache_bytes, most_open, verify, assume_unit and store_path (owned by config) from a
+ * configuration with both tables. */
+SN_MUST_CHECK sn_status sn_ecg_source_options_from_config(const sn_config *config, sn_ecg_source_options *out,
+                                                          sn_error *err);
 
 /* SN_E_ARGUMENT when no window is left; the message counts why. Lines that are not ok are skipped. */
 SN_MUST_CHECK sn_status sn_source_create_ecg(const sn_ecg_source_options *options, sn_source **out, sn_error *err);
 
 /* What became of the lines. */
 typedef struct sn_ecg_source_report {
-  int64_t n_recordings;      /* with at least one window */
-  int64_t n_short;           /* shorter than a window */
-  int64_t n_unusable;        /* no lead that is asked for, a rate that cannot be conditioned, ... */
-  char first_unusable[256];  /* "path: why" */
-  double window_hours;       /* of the grid's windows */
+  int64_t n_recordings;     /* with at least one window */
+  int64_t n_short;          /* shorter than a window */
+  int64_t n_unusable;       /* no lead that is asked for, a rate that cannot be conditioned, ... */
+  char first_unusable[256]; /* "path: why" */
+  double window_hours;      /* of the grid's windows */
 } sn_ecg_source_report;
 void sn_ecg_source_get_report(const sn_source *source, sn_ecg_source_report *out);
 const sn_conditioned *sn_ecg_source_conditioned(const sn_source *source);
 
-/* Where window `index` lies: line, segment, start from the segment's start (grid, without crop), number in its recording. */
+/* Where window `index` lies: line, segment, start from the segment's start (grid, without crop), number in its
+ * recording. */
 void sn_ecg_source_locate(const sn_source *source, int64_t index, sn_window_at *where, int64_t *number);
 /* Windows [*first, *first + *n) are those of a line; *n 0 when it has none. Grid only; 0 for windows given outright. */
 void sn_ecg_source_windows_of(const sn_source *source, int64_t row, int64_t *first, int64_t *n);

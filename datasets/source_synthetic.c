@@ -46,8 +46,8 @@ static int64_t synthetic_recording(const sn_source *source, int64_t index) { ret
 
 static const char *synthetic_describe(const sn_source *source, int64_t index) { return "synthetic tokens"; }
 
-/* Adds one sinusoid to (n patches, P) values.  The rotation is restarted exactly at every patch, so that rounding does not
- * grow with the length. */
+/* Adds one sinusoid to (n patches, P) values.  The rotation is restarted exactly at every patch, so that rounding
+ * does not grow with the length. */
 static void add_sinusoid(float *values, int64_t n_patches, int64_t patch_size, double cycles_per_patch, double phase,
                          double weight) {
   double step = TWO_PI * cycles_per_patch / (double)patch_size;
@@ -133,8 +133,9 @@ static const sn_source_vtable SYNTHETIC = {.name = "synthetic",
 
 static void hash_options(const sn_synthetic_options *o, char hex[65]) {
   char text[256];
-  int n = snprintf(text, sizeof text, "synthetic/1/%" PRId64 "/%" PRId64 "/%" PRId64 "/%" PRId64 "/%" PRId64 "/%" PRIu64,
-                   o->n_windows, o->patch_size, o->tokens_least, o->tokens_most, o->n_channels, o->seed);
+  int n =
+      snprintf(text, sizeof text, "synthetic/1/%" PRId64 "/%" PRId64 "/%" PRId64 "/%" PRId64 "/%" PRId64 "/%" PRIu64,
+               o->n_windows, o->patch_size, o->tokens_least, o->tokens_most, o->n_channels, o->seed);
   sn_sha256 hash;
   uint8_t digest[32];
   sn_sha256_init(&hash);

@@ -50,7 +50,7 @@ fail:
   return status;
 }
 
-/* ---- the file ------------------------------------------------------------------------------------------------------- */
+/* ---- the file -------------------------------------------------------------------------------------------------- */
 
 static const char *roles_text(uint8_t roles) {
   static const char *const TEXTS[8] = {"none",
@@ -115,7 +115,7 @@ sn_status sn_split_save(const sn_split *split, const char *path, sn_error *err) 
   return status;
 }
 
-/* ---- making ----------------------------------------------------------------------------------------------------------- */
+/* ---- making ---------------------------------------------------------------------------------------------------- */
 
 static sn_status copy_lines(sn_split *split, const sn_manifest *manifest, const sn_subjects *subjects, sn_error *err) {
   for (int64_t i = 0; i < manifest->n; i++) {
@@ -139,7 +139,8 @@ static bool names_recording(const char *path, const char *name) {
 }
 
 /* used (n) [out]: ok, not excluded, with a subject where people matter. */
-static sn_status choose_lines(sn_split *split, const sn_split_options *o, bool need_subject, bool *used, sn_error *err) {
+static sn_status choose_lines(sn_split *split, const sn_split_options *o, bool need_subject, bool *used,
+                              sn_error *err) {
   for (int64_t i = 0; i < split->n; i++) used[i] = split->paths[i] != NULL;
   for (int64_t e = 0; e < o->n_exclude; e++) {
     int64_t found = 0;
@@ -150,7 +151,8 @@ static sn_status choose_lines(sn_split *split, const sn_split_options *o, bool n
       found++;
     }
     if (found == 0) {
-      return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "exclude", "%s: no recording '%s' to exclude", split->dataset, o->exclude[e]);
+      return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "exclude", "%s: no recording '%s' to exclude", split->dataset,
+                        o->exclude[e]);
     }
   }
   for (int64_t i = 0; i < split->n && need_subject; i++) {
@@ -215,8 +217,9 @@ static sn_status make_folds(sn_split *split, const sn_labels *labels, const sn_s
   }
   SN_TRY_GOTO(sn_grouped_folds(groups, strata, n, o->n_folds, o->seed, folds, &n_folds, err), done);
   if (n_folds < o->n_folds) {
-    status = sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "folds", "%s: %" PRId64 " folds of %" PRId64 " people cannot be made",
-                        split->dataset, o->n_folds, n_folds);
+    status =
+        sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "folds", "%s: %" PRId64 " folds of %" PRId64 " people cannot be made",
+                   split->dataset, o->n_folds, n_folds);
     goto done;
   }
   split->n_folds = n_folds;
@@ -244,14 +247,15 @@ static void roles_from_folds(sn_split *split, const bool *used) {
 }
 
 /* The two values of a fixed split. */
-static sn_status choose_values(const sn_keyed_table *table, int64_t column, const sn_split_options *o, const char **train,
-                               const char **test, sn_error *err) {
+static sn_status choose_values(const sn_keyed_table *table, int64_t column, const sn_split_options *o,
+                               const char **train, const char **test, sn_error *err) {
   static const char *const PAIRS[][2] = {{"train", "test"}, {"training", "testing"}, {"DS1", "DS2"}};
   *train = o->train;
   *test = o->test;
   if (o->train != NULL && o->test != NULL) return SN_OK;
   if (o->train != NULL || o->test != NULL) {
-    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "split", "a fixed split needs both values, of the train and the test part");
+    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "split",
+                      "a fixed split needs both values, of the train and the test part");
   }
   const sn_table *t = table->table;
   for (size_t p = 0; p < sizeof PAIRS / sizeof PAIRS[0]; p++) {
@@ -267,18 +271,19 @@ static sn_status choose_values(const sn_keyed_table *table, int64_t column, cons
       return SN_OK;
     }
   }
-  return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "split",
-                    "%s: column '%s' has no values train and test (or DS1 and DS2); name the two: --split %s:TRAIN:TEST",
-                    table->path, t->columns[column], t->columns[column]);
+  return sn_fail_at(
+      err, SN_E_ARGUMENT, -1, -1, "split",
+      "%s: column '%s' has no values train and test (or DS1 and DS2); name the two: --split %s:TRAIN:TEST", table->path,
+      t->columns[column], t->columns[column]);
 }
 
-static sn_status roles_from_column(sn_split *split, const sn_keyed_table *table, const sn_split_options *o, const bool *used,
-                                   sn_error *err) {
+static sn_status roles_from_column(sn_split *split, const sn_keyed_table *table, const sn_split_options *o,
+                                   const bool *used, sn_error *err) {
   int64_t column = -1;
   const char *train = NULL, *test = NULL;
   if (table == NULL) {
-    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "split", "--split %s names a column, but there is no table (--labels FILE)",
-                      o->column);
+    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "split",
+                      "--split %s names a column, but there is no table (--labels FILE)", o->column);
   }
   SN_TRY(sn_keyed_table_column(table, o->column, &column, err));
   SN_TRY(choose_values(table, column, o, &train, &test, err));
@@ -301,8 +306,9 @@ static sn_status check_parts(const sn_split *split, sn_error *err) {
   bool wants_test = strcmp(split->kind, "fixed") == 0 || split->fold >= 0;
   int64_t n_train = sn_split_count(split, SN_ROLE_PRETRAIN), n_test = sn_split_count(split, SN_ROLE_PROBE_TEST);
   if (n_train == 0 || (wants_test && n_test == 0)) {
-    return sn_fail(err, SN_E_ARGUMENT, "%s: the split leaves %" PRId64 " recordings to train on and %" PRId64 " to test",
-                   split->dataset, n_train, n_test);
+    return sn_fail(err, SN_E_ARGUMENT,
+                   "%s: the split leaves %" PRId64 " recordings to train on and %" PRId64 " to test", split->dataset,
+                   n_train, n_test);
   }
   return SN_OK;
 }
@@ -313,18 +319,24 @@ sn_status sn_split_create(const sn_manifest *manifest, const sn_subjects *subjec
   bool *used = NULL;
   bool fixed = o->column != NULL, folded = o->n_folds != 0;
   sn_status status = SN_OK;
-  if (fixed && folded) return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "split", "a split is either by column or by folds, not both");
+  if (fixed && folded)
+    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "split", "a split is either by column or by folds, not both");
   if ((fixed || folded) && subjects == NULL) {
-    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "subject", "%s: a split needs to know whose recordings they are", manifest->name);
+    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "subject", "%s: a split needs to know whose recordings they are",
+                      manifest->name);
   }
   if (folded && (o->n_folds < 2 || o->fold < -1 || o->fold >= o->n_folds)) {
-    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "fold", "fold %" PRId64 " of %" PRId64 "; expected i/k with k at least 2 and i from 0 to k-1",
-                      o->fold, o->n_folds);
+    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "fold",
+                      "fold %" PRId64 " of %" PRId64 "; expected i/k with k at least 2 and i from 0 to k-1", o->fold,
+                      o->n_folds);
   }
   SN_TRY_GOTO(split_alloc(manifest->n, manifest->name, &split, err), fail);
   split->persons_unknown = subjects != NULL && subjects->persons_unknown;
   snprintf(split->kind, sizeof split->kind, "%s",
-           fixed ? "fixed" : !folded ? "none" : split->persons_unknown ? "recording-kfold" : "subject-kfold");
+           fixed                    ? "fixed"
+           : !folded                ? "none"
+           : split->persons_unknown ? "recording-kfold"
+                                    : "subject-kfold");
   SN_TRY_GOTO(copy_lines(split, manifest, subjects, err), fail);
   SN_TRY_GOTO(sn_alloc(&used, manifest->n, sizeof *used, "split", err), fail);
   SN_TRY_GOTO(choose_lines(split, o, fixed || folded, used, err), fail);
@@ -347,7 +359,7 @@ fail:
   return status;
 }
 
-/* ---- counting --------------------------------------------------------------------------------------------------------- */
+/* ---- counting -------------------------------------------------------------------------------------------------- */
 
 int64_t sn_split_count(const sn_split *split, sn_role role) {
   int64_t n = 0;
@@ -380,7 +392,7 @@ sn_status sn_split_rows(const sn_split *split, sn_role role, int64_t **rows, int
   return SN_OK;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------------ */
+/* ---- reading --------------------------------------------------------------------------------------------------- */
 
 static sn_status take_cell(const char *cell, char **out, sn_error *err) {
   SN_TRY(sn_strdup(out, cell, "split", err));
@@ -418,7 +430,8 @@ static sn_status load_line(sn_split *split, const sn_manifest *manifest, char *c
   }
   split->folds[i] = (int32_t)fold;
   if (fold >= split->n_folds) split->n_folds = fold + 1;
-  if (!roles_of_text(cells[4], &split->roles[i])) return sn_fail(err, SN_E_CORRUPT, "roles '%s' are not known", cells[4]);
+  if (!roles_of_text(cells[4], &split->roles[i]))
+    return sn_fail(err, SN_E_CORRUPT, "roles '%s' are not known", cells[4]);
   return sn_strdup(&split->checksums[i], cells[5], "split", err);
 }
 
@@ -436,7 +449,9 @@ static void infer_kind(sn_split *split) {
   split->persons_unknown = any && recordings;
   split->fold = test_fold;
   snprintf(split->kind, sizeof split->kind, "%s",
-           split->n_folds > 0 ? (split->persons_unknown ? "recording-kfold" : "subject-kfold") : tested ? "fixed" : "none");
+           split->n_folds > 0 ? (split->persons_unknown ? "recording-kfold" : "subject-kfold")
+           : tested           ? "fixed"
+                              : "none");
 }
 
 sn_status sn_split_load(const char *path, const sn_manifest *manifest, sn_split **out, sn_error *err) {
@@ -448,7 +463,8 @@ sn_status sn_split_load(const char *path, const sn_manifest *manifest, sn_split 
   bool same = table->n_columns == N_COLUMNS && table->n_rows > 0;
   for (int c = 0; same && c < N_COLUMNS; c++) same = strcmp(table->columns[c], COLUMNS[c]) == 0;
   if (!same) {
-    status = sn_fail_at(err, SN_E_CORRUPT, -1, 1, NULL, "%s: not a split (dataset, path, subject, fold, roles, checksum)", path);
+    status = sn_fail_at(err, SN_E_CORRUPT, -1, 1, NULL,
+                        "%s: not a split (dataset, path, subject, fold, roles, checksum)", path);
     goto fail;
   }
   SN_TRY_GOTO(take_cell(table->cells[0], &dataset, err), fail);

@@ -57,7 +57,7 @@ static void find_shared(claims *list, found_shared found, void *user) {
   }
 }
 
-/* ---- one split ------------------------------------------------------------------------------------------------------- */
+/* ---- one split ------------------------------------------------------------------------------------------------- */
 
 typedef struct clash {
   int64_t n, row_0, row_1;
@@ -96,7 +96,8 @@ static sn_status claim_files(claims *list, const sn_split *split, const sn_manif
   SN_TRY(sn_manifest_parse(manifest, i, &info, err));
   sn_status status = sn_strdup(&folder, split->paths[i], "split", err);
   if (status == SN_OK) folder[sn_path_base(split->paths[i]) - split->paths[i]] = 0;
-  for (int64_t k = 0; k < info.n_files && status == SN_OK; k++) status = add_claim(list, folder, info.files[k], i, side, err);
+  for (int64_t k = 0; k < info.n_files && status == SN_OK; k++)
+    status = add_claim(list, folder, info.files[k], i, side, err);
   sn_free(folder);
   sn_manifest_info_free(&info);
   return status;
@@ -134,7 +135,7 @@ sn_status sn_split_check(const sn_split *split, const sn_manifest *manifest, sn_
   return SN_OK;
 }
 
-/* ---- two splits -------------------------------------------------------------------------------------------------------- */
+/* ---- two splits ------------------------------------------------------------------------------------------------ */
 
 typedef struct sharing {
   const sn_split *a, *b;

@@ -18,11 +18,11 @@
 struct sn_store {
   char *path;
   int fd;
-  int64_t offset;      /* of /values in the file */
+  int64_t offset; /* of /values in the file */
   int64_t n_values, n_entries;
   sn_store_entry *entries; /* sorted */
   int64_t n_faults;
-  sn_store_fault *faults;  /* sorted by row */
+  sn_store_fault *faults; /* sorted by row */
 };
 
 static sn_status corrupt(const char *path, const char *what, sn_error *err) {
@@ -105,8 +105,8 @@ static sn_status read_index(sn_store *store, hid_t file, int64_t n_rows, sn_erro
   store->n_entries = n;
   for (int64_t i = 0; i < n; i++) {
     const sn_store_entry *e = &store->entries[i];
-    bool good = e->row >= 0 && e->row < n_rows && e->channel >= 0 && e->segment >= 0 && e->first >= 0 && e->count >= 0 &&
-                e->first <= store->n_values && e->count <= store->n_values - e->first &&
+    bool good = e->row >= 0 && e->row < n_rows && e->channel >= 0 && e->segment >= 0 && e->first >= 0 &&
+                e->count >= 0 && e->first <= store->n_values && e->count <= store->n_values - e->first &&
                 (i == 0 || compare_entries(e - 1, e) < 0);
     if (!good) {
       status = corrupt(store->path, "/index contradicts itself", err);
@@ -189,10 +189,11 @@ static sn_status check_key(hid_t file, const char *path, const sn_manifest *mani
   SN_TRY(read_key(file, path, found, err));
   SN_TRY(sn_conditioned_key(manifest, ecg, expected, err));
   if (strcmp(found, expected) == 0) return SN_OK;
-  return sn_fail(err, SN_E_STATE,
-                 "%s: the store was prepared from another manifest or with other conditioning: its key is %.64s, expected "
-                 "%.64s; prepare it again",
-                 path, found, expected);
+  return sn_fail(
+      err, SN_E_STATE,
+      "%s: the store was prepared from another manifest or with other conditioning: its key is %.64s, expected "
+      "%.64s; prepare it again",
+      path, found, expected);
 }
 
 sn_status sn_store_open(const char *path, const sn_manifest *manifest, const sn_ecg_options *ecg, sn_store **out,
@@ -266,18 +267,20 @@ static sn_status read_values(const sn_store *store, int64_t at, int64_t count, f
   return SN_OK;
 }
 
-sn_status sn_store_read(const sn_store *store, int64_t row, int64_t channel, int64_t segment, int64_t first, int64_t count,
-                        double *values, sn_error *err) {
+sn_status sn_store_read(const sn_store *store, int64_t row, int64_t channel, int64_t segment, int64_t first,
+                        int64_t count, double *values, sn_error *err) {
   const sn_store_fault *fault = store->n_faults > 0 ? find_fault(store, row) : NULL;
   if (fault != NULL) {
     if (err != NULL) *err = fault->error;
     return fault->error.code;
   }
   sn_store_entry key = {.row = row, .channel = channel, .segment = segment};
-  const sn_store_entry *e = store->n_entries == 0 ? NULL
-                                                  : bsearch(&key, store->entries, (size_t)store->n_entries, sizeof key, compare_entries);
+  const sn_store_entry *e = store->n_entries == 0
+                                ? NULL
+                                : bsearch(&key, store->entries, (size_t)store->n_entries, sizeof key, compare_entries);
   if (e == NULL || first < 0 || first > e->count || count > e->count - first) {
-    return sn_fail(err, SN_E_STATE, "%s: line %" PRId64 ", channel %" PRId64 ", segment %" PRId64 ": no values %" PRId64 ":%" PRId64,
+    return sn_fail(err, SN_E_STATE,
+                   "%s: line %" PRId64 ", channel %" PRId64 ", segment %" PRId64 ": no values %" PRId64 ":%" PRId64,
                    store->path, row, channel, segment, first, count);
   }
   enum { CHUNK = 2048 };

@@ -7,8 +7,8 @@
  *   /options   uint8        JSON: every constant of the conditioning
  *   /faults    uint8        JSON: lines that could not be conditioned [{line, code, offset, text_line, message, field}]
  *   attribute "key" of /    hex SHA-256 over the manifest's hash and /options
- * HDF5 is used to write it and to open it; values are read with pread at the offset of /values: no HDF5 call and no lock in the
- * loader's loop.  The file is written beside its name and renamed when it is complete. */
+ * HDF5 is used to write it and to open it; values are read with pread at the offset of /values: no HDF5 call and no
+ * lock in the loader's loop.  The file is written beside its name and renamed when it is complete. */
 #ifndef SN_DATASETS_STORE_H
 #define SN_DATASETS_STORE_H
 
@@ -29,20 +29,21 @@ typedef struct sn_store_write_options {
   void *user;
 } sn_store_write_options;
 
-/* Conditions every ok line of the manifest and writes the store. A recording that cannot be used becomes a fault, counted in
- * *n_faults (may be NULL). SN_E_IO: not enough space (checked first), disk full. */
+/* Conditions every ok line of the manifest and writes the store. A recording that cannot be used becomes a fault,
+ * counted in *n_faults (may be NULL). SN_E_IO: not enough space (checked first), disk full. */
 SN_MUST_CHECK sn_status sn_store_write(const char *path, const sn_manifest *manifest, const sn_ecg_options *ecg,
                                        const sn_store_write_options *options, int64_t *n_faults, sn_error *err);
 
-/* SN_E_STATE with both hashes when the store was made from another manifest or with other conditioning; SN_E_CORRUPT when it
- * is damaged or cut short. */
+/* SN_E_STATE with both hashes when the store was made from another manifest or with other conditioning; SN_E_CORRUPT
+ * when it is damaged or cut short. */
 SN_MUST_CHECK sn_status sn_store_open(const char *path, const sn_manifest *manifest, const sn_ecg_options *ecg,
                                       sn_store **out, sn_error *err);
 void sn_store_close(sn_store *store); /* accepts NULL */
 
-/* Values of a segment from `first` on. A fault of the line is returned as it was when the store was made. Thread-safe. */
-SN_MUST_CHECK sn_status sn_store_read(const sn_store *store, int64_t row, int64_t channel, int64_t segment, int64_t first,
-                                      int64_t count, double *values, sn_error *err);
+/* Values of a segment from `first` on. A fault of the line is returned as it was when the store was made.
+ * Thread-safe. */
+SN_MUST_CHECK sn_status sn_store_read(const sn_store *store, int64_t row, int64_t channel, int64_t segment,
+                                      int64_t first, int64_t count, double *values, sn_error *err);
 int64_t sn_store_bytes(const sn_store *store); /* of /values */
 
 #endif

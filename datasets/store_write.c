@@ -1,5 +1,6 @@
 /* needs: full */
-/* Writing the prepared store: recordings are conditioned in parallel, a chunk of them at a time, and written in order. */
+/* Writing the prepared store: recordings are conditioned in parallel, a chunk of them at a time, and written in
+ * order. */
 #include <hdf5.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,33 +20,34 @@ enum { CHUNK_ROWS = 64 };
 /* A recording on its way to the file. */
 typedef struct piece {
   int64_t row;
-  int64_t n;        /* values */
+  int64_t n; /* values */
   float *values;
   sn_status status;
   sn_error error;
 } piece;
 
 typedef struct writing {
-  const char *path;      /* the temporary file */
+  const char *path; /* the temporary file */
   const sn_manifest *manifest;
   const sn_ecg_options *ecg;
   const sn_store_write_options *options;
   sn_conditioned *conditioned;
   int64_t n_values, n_entries, entries_capacity;
   sn_store_entry *entries;
-  int64_t *first_entry;  /* (manifest->n + 1) */
+  int64_t *first_entry; /* (manifest->n + 1) */
   int64_t n_faults, faults_capacity;
   sn_store_fault *faults;
   hid_t file, values;
   piece pieces[CHUNK_ROWS];
 } writing;
 
-/* ---- plan: where everything will lie ------------------------------------------------------------------------------------ */
+/* ---- plan: where everything will lie --------------------------------------------------------------------------- */
 
 static sn_status add_fault(writing *w, int64_t row, const sn_error *error, sn_error *err) {
   SN_TRY(sn_grow(&w->faults, &w->faults_capacity, w->n_faults + 1, sizeof *w->faults, "prepared store", err));
   w->faults[w->n_faults++] = (sn_store_fault){.row = row, .error = *error};
-  sn_log_write(&w->options->log, SN_LOG_WARNING, "%s is left out of the store: %s", w->manifest->rows[row].path, error->message);
+  sn_log_write(&w->options->log, SN_LOG_WARNING, "%s is left out of the store: %s", w->manifest->rows[row].path,
+               error->message);
   return SN_OK;
 }
 
@@ -69,10 +71,11 @@ static sn_status plan(writing *w, sn_error *err) {
     w->first_entry[row + 1] = w->n_entries;
   }
   if (w->n_values > 0) return SN_OK;
-  return sn_fail(err, SN_E_ARGUMENT, "%s: nothing to prepare: no recording has a lead that is asked for", w->manifest->name);
+  return sn_fail(err, SN_E_ARGUMENT, "%s: nothing to prepare: no recording has a lead that is asked for",
+                 w->manifest->name);
 }
 
-/* ---- HDF5 ----------------------------------------------------------------------------------------------------------------- */
+/* ---- HDF5 ------------------------------------------------------------------------------------------------------ */
 
 static sn_status failed(const writing *w, const char *what, sn_error *err) {
   return sn_fail(err, SN_E_IO, "%s: %s cannot be written (disk full?)", w->path, what);
@@ -82,7 +85,8 @@ static sn_status write_dataset(const writing *w, const char *name, hid_t file_ty
                                const hsize_t *dims, const void *data, sn_error *err) {
   hid_t space = H5Screate_simple(rank, dims, NULL);
   hid_t dataset = space < 0 ? -1 : H5Dcreate2(w->file, name, file_type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-  bool good = dataset >= 0 && (dims[0] == 0 || H5Dwrite(dataset, memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0);
+  bool good =
+      dataset >= 0 && (dims[0] == 0 || H5Dwrite(dataset, memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0);
   if (dataset >= 0) good = H5Dclose(dataset) >= 0 && good;
   if (space >= 0) H5Sclose(space);
   return good ? SN_OK : failed(w, name, err);
@@ -130,7 +134,7 @@ static sn_status write_values(const writing *w, int64_t first, int64_t n, const 
   return good ? SN_OK : failed(w, "values", err);
 }
 
-/* ---- conditioning ------------------------------------------------------------------------------------------------------- */
+/* ---- conditioning ---------------------------------------------------------------------------------------------- */
 
 static sn_status condition_row(const writing *w, piece *p, sn_error *err) {
   double *values = NULL;
@@ -193,7 +197,7 @@ static sn_status condition_all(writing *w, sn_error *err) {
   return status;
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------------------------- */
 
 /* A message may name a file whose name is not UTF-8. */
 static sn_status write_utf8(sn_json_writer *json, const char *text, sn_error *err) {
@@ -268,8 +272,8 @@ static sn_status check_space(const char *path, int64_t bytes, sn_error *err) {
   if (slash != NULL) slash[slash == folder] = 0;
   sn_status status = sn_free_space(slash != NULL ? folder : ".", &free_bytes, err);
   if (status == SN_OK && free_bytes < bytes) {
-    status = sn_fail(err, SN_E_IO, "%s: the store needs %" PRId64 " MiB, there are %" PRId64 " MiB free", path, bytes >> 20,
-                     free_bytes >> 20);
+    status = sn_fail(err, SN_E_IO, "%s: the store needs %" PRId64 " MiB, there are %" PRId64 " MiB free", path,
+                     bytes >> 20, free_bytes >> 20);
   }
   sn_free(folder);
   return status;
@@ -283,7 +287,10 @@ sn_status sn_store_write(const char *path, const sn_manifest *manifest, const sn
   sn_status status = SN_OK;
   SN_TRY(sn_alloc(&w, 1, sizeof *w, "prepared store", err));
   *w = (writing){.manifest = manifest, .ecg = ecg, .options = options, .file = -1, .values = -1};
-  sn_conditioned_options c = {.manifest = manifest, .ecg = *ecg, .verify = options->verify, .tolerant = options->tolerant,
+  sn_conditioned_options c = {.manifest = manifest,
+                              .ecg = *ecg,
+                              .verify = options->verify,
+                              .tolerant = options->tolerant,
                               .assume_unit = options->assume_unit};
   SN_TRY_GOTO(sn_string_printf(&temporary, err, "%s.tmp-%ld", path, (long)getpid()), done);
   w->path = temporary.data;

@@ -1,5 +1,5 @@
-/* A small cohort in a temporary directory, for the tests of datasets/: WFDB records of a wavy signal that differs from record
- * to record, so that a mixed-up one shows. */
+/* A small cohort in a temporary directory, for the tests of datasets/: WFDB records of a wavy signal that differs
+ * from record to record, so that a mixed-up one shows. */
 #ifndef SN_TESTS_COHORT_H
 #define SN_TESTS_COHORT_H
 
@@ -15,22 +15,22 @@
 #include "modalities/formats/wfdb/wfdb.h"
 
 /* CHECK(sn_f(..., fault)): fails the test with the message. */
-#define CHECK(expression)                                                                      \
-  do {                                                                                         \
-    sn_error check_error_;                                                                     \
-    sn_error_clear(&check_error_);                                                             \
-    sn_error *fault = &check_error_;                                                           \
+#define CHECK(expression)                                                                       \
+  do {                                                                                          \
+    sn_error check_error_;                                                                      \
+    sn_error_clear(&check_error_);                                                              \
+    sn_error *fault = &check_error_;                                                            \
     if ((expression) != SN_OK) fail_msg("%s:%d: %s", __FILE__, __LINE__, check_error_.message); \
   } while (0)
 
 typedef struct cohort_record {
-  const char *folder;   /* below the root, "" for the root */
+  const char *folder; /* below the root, "" for the root */
   const char *name;
   double seconds;
   int64_t rate;
-  int64_t n_leads;      /* of I, II, V1, V2, ... */
-  int number;           /* makes the signal */
-  const char *comment;  /* NULL none */
+  int64_t n_leads;     /* of I, II, V1, V2, ... */
+  int number;          /* makes the signal */
+  const char *comment; /* NULL none */
 } cohort_record;
 
 static inline char *cohort_directory(void) {
@@ -66,8 +66,15 @@ static inline void cohort_write(const char *root, const cohort_record *r) {
       samples[i * r->n_leads + c] = (int32_t)lround(1000 * cohort_value(r->number, c, (double)i / (double)r->rate));
     }
   }
-  sn_wfdb_record record = {.record = r->name, .format = 16, .rate_num = r->rate, .rate_den = 1, .n_signals = r->n_leads,
-                           .n_samples = n, .signals = signals, .samples = samples, .n_comments = r->comment != NULL,
+  sn_wfdb_record record = {.record = r->name,
+                           .format = 16,
+                           .rate_num = r->rate,
+                           .rate_den = 1,
+                           .n_signals = r->n_leads,
+                           .n_samples = n,
+                           .signals = signals,
+                           .samples = samples,
+                           .n_comments = r->comment != NULL,
                            .comments = &r->comment};
   if (sn_wfdb_write(folder, &record, &err) != SN_OK) {
     fprintf(stderr, "%s\n", err.message);
@@ -81,7 +88,8 @@ static inline void cohort_write_many(const char *root, int n, double seconds, in
   for (int i = 0; i < n; i++) {
     char name[32];
     snprintf(name, sizeof name, "r%02d", i);
-    cohort_write(root, &(cohort_record){.folder = "", .name = name, .seconds = seconds, .rate = rate, .n_leads = 1, .number = i});
+    cohort_write(root, &(cohort_record){
+                           .folder = "", .name = name, .seconds = seconds, .rate = rate, .n_leads = 1, .number = i});
   }
 }
 

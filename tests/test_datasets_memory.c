@@ -30,8 +30,13 @@ static int set_up(void **state) {
   for (int i = 0; i < 3; i++) {
     char name[16];
     snprintf(name, sizeof name, "r%d", i);
-    cohort_write(w->root, &(cohort_record){.folder = i == 2 ? "deep" : "", .name = name, .seconds = 2, .rate = 100, .n_leads = 1,
-                                           .number = i, .comment = i == 0 ? "Age: 30" : "Age: 40"});
+    cohort_write(w->root, &(cohort_record){.folder = i == 2 ? "deep" : "",
+                                           .name = name,
+                                           .seconds = 2,
+                                           .rate = 100,
+                                           .n_leads = 1,
+                                           .number = i,
+                                           .comment = i == 0 ? "Age: 30" : "Age: 40"});
   }
   cohort_write_text(w->root, "labels.csv", "record,person,label,codes\nr0,p0,A,1;2\nr1,p1,B,2\nr2,p2,A,3\n");
   cohort_path(w->root, "labels.csv", w->labels_path, sizeof w->labels_path);
@@ -152,8 +157,10 @@ static void test_source_and_loader(void **state) {
     sn_source *source = NULL;
     sn_loader *loader = NULL;
     sn_step *step = NULL;
-    sn_ecg_source_options so = {.manifest = w->manifest, .subjects = w->subjects, .ecg = small_ecg(), .verify = SN_VERIFY_FULL};
-    sn_loader_options lo = {.pack_tokens = 10, .packs_per_step = 2, .prefetch_steps = 1, .n_ranks = 1, .max_bad_share = 1};
+    sn_ecg_source_options so = {
+        .manifest = w->manifest, .subjects = w->subjects, .ecg = small_ecg(), .verify = SN_VERIFY_FULL};
+    sn_loader_options lo = {
+        .pack_tokens = 10, .packs_per_step = 2, .prefetch_steps = 1, .n_ranks = 1, .max_bad_share = 1};
     sn_status status = sn_source_create_ecg(&so, &source, NULL);
     if (status == SN_OK) status = sn_loader_create(source, &lo, &loader, NULL);
     if (status == SN_OK) status = sn_loader_next(loader, &step, NULL);
@@ -184,8 +191,8 @@ static void test_store(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_index),  cmocka_unit_test(test_manifest_file),     cmocka_unit_test(test_tables_and_subjects),
-      cmocka_unit_test(test_labels), cmocka_unit_test(test_split),             cmocka_unit_test(test_source_and_loader),
+      cmocka_unit_test(test_index),  cmocka_unit_test(test_manifest_file), cmocka_unit_test(test_tables_and_subjects),
+      cmocka_unit_test(test_labels), cmocka_unit_test(test_split),         cmocka_unit_test(test_source_and_loader),
       cmocka_unit_test(test_store)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

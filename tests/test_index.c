@@ -38,9 +38,13 @@ static const char *cell(const sn_manifest *m, const char *path, sn_manifest_colu
 
 static char *tree(void) {
   char *root = cohort_directory();
-  cohort_write(root, &(cohort_record){.folder = "b/sub-07/ses-2", .name = "x", .seconds = 12, .rate = 250, .n_leads = 2, .number = 1});
-  cohort_write(root, &(cohort_record){.folder = "a", .name = "x", .seconds = 3, .rate = 100, .n_leads = 1, .number = 2});
-  cohort_write(root, &(cohort_record){.folder = "", .name = "m", .seconds = 20, .rate = 360, .n_leads = 3, .number = 3});
+  cohort_write(
+      root,
+      &(cohort_record){.folder = "b/sub-07/ses-2", .name = "x", .seconds = 12, .rate = 250, .n_leads = 2, .number = 1});
+  cohort_write(root,
+               &(cohort_record){.folder = "a", .name = "x", .seconds = 3, .rate = 100, .n_leads = 1, .number = 2});
+  cohort_write(root,
+               &(cohort_record){.folder = "", .name = "m", .seconds = 20, .rate = 360, .n_leads = 3, .number = 3});
   cohort_write_text(root, "notes.txt", "nothing");
   cohort_write_text(root, "labels.csv", "record,label\nm,1\n");
   return root;
@@ -117,9 +121,12 @@ static void test_deterministic_and_round_trip(void **state) {
 static void test_records_file(void **state) {
   char *root = cohort_directory();
   cohort_write_many(root, 4, 10, 100);
-  cohort_write(root, &(cohort_record){.folder = "p1", .name = "y", .seconds = 10, .rate = 100, .n_leads = 1, .number = 8});
-  cohort_write(root, &(cohort_record){.folder = "p2", .name = "z", .seconds = 10, .rate = 100, .n_leads = 1, .number = 9});
-  cohort_write(root, &(cohort_record){.folder = "p2", .name = "zz", .seconds = 10, .rate = 100, .n_leads = 1, .number = 10});
+  cohort_write(root,
+               &(cohort_record){.folder = "p1", .name = "y", .seconds = 10, .rate = 100, .n_leads = 1, .number = 8});
+  cohort_write(root,
+               &(cohort_record){.folder = "p2", .name = "z", .seconds = 10, .rate = 100, .n_leads = 1, .number = 9});
+  cohort_write(root,
+               &(cohort_record){.folder = "p2", .name = "zz", .seconds = 10, .rate = 100, .n_leads = 1, .number = 10});
   cohort_write_text(root, "RECORDS", "r00\nr02\r\n\nr02\ngone\np1/y\np2/\n");
   char path[4096];
   cohort_path(root, "p2", path, sizeof path);
@@ -142,10 +149,12 @@ static void test_records_file(void **state) {
 static void test_left_out_lines_have_reasons(void **state) {
   char *root = tree();
   char path[4096];
-  cohort_write(root, &(cohort_record){.folder = "", .name = "cut", .seconds = 10, .rate = 100, .n_leads = 1, .number = 1});
+  cohort_write(root,
+               &(cohort_record){.folder = "", .name = "cut", .seconds = 10, .rate = 100, .n_leads = 1, .number = 1});
   cohort_path(root, "cut.dat", path, sizeof path);
   assert_int_equal(truncate(path, 100), 0);
-  cohort_write(root, &(cohort_record){.folder = "", .name = "lone", .seconds = 10, .rate = 100, .n_leads = 1, .number = 1});
+  cohort_write(root,
+               &(cohort_record){.folder = "", .name = "lone", .seconds = 10, .rate = 100, .n_leads = 1, .number = 1});
   cohort_path(root, "lone.dat", path, sizeof path);
   unlink(path);
   cohort_write_text(root, "bad.hea", "bad 1 nonsense\n");
@@ -188,7 +197,8 @@ static void test_bad_directories(void **state) {
   assert_non_null(strstr(err.message, "1 .md"));
   char path[4096];
   cohort_path(root, "readme.md", path, sizeof path);
-  assert_int_equal(index_with(path, (sn_index_options){0}, &m, &report, &err), SN_E_IO); /* a file in place of a directory */
+  assert_int_equal(index_with(path, (sn_index_options){0}, &m, &report, &err),
+                   SN_E_IO); /* a file in place of a directory */
   assert_int_equal(index_with("/nowhere/at/all", (sn_index_options){0}, &m, &report, &err), SN_E_IO);
   assert_null(m);
   cohort_remove(root);
@@ -197,9 +207,11 @@ static void test_bad_directories(void **state) {
 /* Names with tabs, quotes, percent signs, commas, bytes that are not UTF-8. */
 static void test_strange_names(void **state) {
   char *root = cohort_directory();
-  static const char *const FOLDERS[] = {"with space", "tab\there", "quo\"te", "per%cent", "com,ma", "lat\xEFn", "ünï"};
+  static const char *const FOLDERS[] = {"with space", "tab\there", "quo\"te", "per%cent",
+                                        "com,ma",     "lat\xEFn",   "ünï"};
   for (int i = 0; i < 7; i++) {
-    cohort_write(root, &(cohort_record){.folder = FOLDERS[i], .name = "x", .seconds = 10, .rate = 100, .n_leads = 1, .number = i});
+    cohort_write(root, &(cohort_record){
+                           .folder = FOLDERS[i], .name = "x", .seconds = 10, .rate = 100, .n_leads = 1, .number = i});
   }
   sn_index_report report;
   char path[4096];
@@ -237,12 +249,14 @@ static void test_cache(void **state) {
   assert_string_equal(first->hash, second->hash);
   sn_manifest_destroy(second);
   /* One file changes, one leaves, one comes; the cache may be cut anywhere, as by a kill. */
-  cohort_write(root, &(cohort_record){.folder = "", .name = "r03", .seconds = 10, .rate = 100, .n_leads = 1, .number = 99});
+  cohort_write(root,
+               &(cohort_record){.folder = "", .name = "r03", .seconds = 10, .rate = 100, .n_leads = 1, .number = 99});
   cohort_path(root, "r07.hea", path, sizeof path);
   unlink(path);
   cohort_path(root, "r07.dat", path, sizeof path);
   unlink(path);
-  cohort_write(root, &(cohort_record){.folder = "", .name = "r90", .seconds = 10, .rate = 100, .n_leads = 1, .number = 90});
+  cohort_write(root,
+               &(cohort_record){.folder = "", .name = "r90", .seconds = 10, .rate = 100, .n_leads = 1, .number = 90});
   sn_manifest *fresh = index_of(root, (sn_index_options){0}, &report);
   sn_manifest *third = index_of(root, options, &report);
   assert_int_equal(report.n_reused, 28);
@@ -304,9 +318,16 @@ static void test_damaged_manifests(void **state) {
   cohort_path(root, "m.tsv", path, sizeof path);
   static const struct {
     const char *from, *to;
-  } EDITS[] = {{"path\t", "pfad\t"}, {"0:1000", "0:0"}, {"\t100\t", "\t0\t"}, {"\tecg\tmV", "\tecg,ecg\tmV"},
-               {"r01.hea\twfdb", "r00.hea\twfdb"}, {"r00.hea\twfdb", "r99.hea\twfdb"}, {"r00.hea,r00.dat", "../r00.hea"},
-               {"\tok\t", "\tok\tx\t"}, {"r00.hea\twfdb", "r%0.hea\twfdb"}, {"\t10\t", "\tten\t"}};
+  } EDITS[] = {{"path\t", "pfad\t"},
+               {"0:1000", "0:0"},
+               {"\t100\t", "\t0\t"},
+               {"\tecg\tmV", "\tecg,ecg\tmV"},
+               {"r01.hea\twfdb", "r00.hea\twfdb"},
+               {"r00.hea\twfdb", "r99.hea\twfdb"},
+               {"r00.hea,r00.dat", "../r00.hea"},
+               {"\tok\t", "\tok\tx\t"},
+               {"r00.hea\twfdb", "r%0.hea\twfdb"},
+               {"\t10\t", "\tten\t"}};
   for (size_t i = 0; i < sizeof EDITS / sizeof EDITS[0]; i++) {
     char *at = strstr(good, EDITS[i].from);
     assert_non_null(at);
@@ -362,7 +383,8 @@ static void test_command(void **state) {
   sn_manifest_destroy(m);
   sn_json_destroy(json);
   /* A store beside it, with options; a key that is not known. */
-  snprintf(arguments, sizeof arguments, "'%s' --prepare '%s.h5' --set data.rate=50Hz --set data.filter_high=20", root, root);
+  snprintf(arguments, sizeof arguments, "'%s' --prepare '%s.h5' --set data.rate=50Hz --set data.filter_high=20", root,
+           root);
   assert_int_equal(command(arguments, output), 0);
   snprintf(arguments, sizeof arguments, "'%s' --prepare '%s.h5' --set data.rat=50Hz", root, root);
   assert_int_not_equal(command(arguments, output), 0);
@@ -400,7 +422,9 @@ static void test_real_sets(void **state) {
   static const struct {
     const char *path;
     int64_t ok, part, io;
-  } SETS[] = {{"ecg/cinc2017_af", 300, 0, 0}, {"ecg/mitbih_arrhythmia_5min", 48, 0, 0}, {"ecg/cinc2021_12lead", 128, 0, 0},
+  } SETS[] = {{"ecg/cinc2017_af", 300, 0, 0},
+              {"ecg/mitbih_arrhythmia_5min", 48, 0, 0},
+              {"ecg/cinc2021_12lead", 128, 0, 0},
               {"ecg/wfdb_formats", 21, 20, 2}};
   for (size_t i = 0; i < 4; i++) {
     char path[4096];

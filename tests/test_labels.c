@@ -62,13 +62,15 @@ static int64_t dropped(const sn_labels *labels, const char *reason) {
   return 0;
 }
 
-/* ---- tables ----------------------------------------------------------------------------------------------------------- */
+/* ---- tables ---------------------------------------------------------------------------------------------------- */
 
 static char *two_folders(void) {
   char *root = cohort_directory();
   cohort_write_many(root, 6, 10, 100);
-  cohort_write(root, &(cohort_record){.folder = "a", .name = "x", .seconds = 10, .rate = 100, .n_leads = 1, .number = 1});
-  cohort_write(root, &(cohort_record){.folder = "b", .name = "x", .seconds = 10, .rate = 100, .n_leads = 1, .number = 2});
+  cohort_write(root,
+               &(cohort_record){.folder = "a", .name = "x", .seconds = 10, .rate = 100, .n_leads = 1, .number = 1});
+  cohort_write(root,
+               &(cohort_record){.folder = "b", .name = "x", .seconds = 10, .rate = 100, .n_leads = 1, .number = 2});
   return root;
 }
 
@@ -120,7 +122,8 @@ static void test_subjects(void **state) {
   CHECK(sn_subjects_create(m, t, "person", &s, fault));
   assert_false(s->persons_unknown);
   assert_int_equal(s->n_known, 3);
-  int64_t r00 = sn_manifest_find(m, "r00.hea"), r01 = sn_manifest_find(m, "r01.hea"), r02 = sn_manifest_find(m, "r02.hea");
+  int64_t r00 = sn_manifest_find(m, "r00.hea"), r01 = sn_manifest_find(m, "r01.hea"),
+          r02 = sn_manifest_find(m, "r02.hea");
   assert_true(sn_subject_hash(m, s, r00) == sn_subject_hash(m, s, r01));
   assert_true(sn_subject_hash(m, s, r00) != sn_subject_hash(m, s, r02));
   assert_true(sn_subject_hash(m, s, sn_manifest_find(m, "r03.hea")) == 0);
@@ -130,7 +133,7 @@ static void test_subjects(void **state) {
   cohort_remove(root);
 }
 
-/* ---- labels from tables ------------------------------------------------------------------------------------------------- */
+/* ---- labels from tables ---------------------------------------------------------------------------------------- */
 
 static void test_classes(void **state) {
   char *root = two_folders(), path[4096];
@@ -173,10 +176,11 @@ static void test_classes(void **state) {
 static void test_values_and_multi(void **state) {
   char *root = two_folders();
   sn_manifest *m = index_of(root);
-  sn_keyed_table *t = table_of(m, root,
-                               "record,age,grade,codes\nr00,31.5,1,10;20\nr01,40,2,20\nr02,?,1,\"10, 30\"\nr03,22,2,30;30\n"
-                               "r04,50,1,40\n",
-                               "record");
+  sn_keyed_table *t =
+      table_of(m, root,
+               "record,age,grade,codes\nr00,31.5,1,10;20\nr01,40,2,20\nr02,?,1,\"10, 30\"\nr03,22,2,30;30\n"
+               "r04,50,1,40\n",
+               "record");
   sn_labels *l = labels_of(m, t, (sn_label_options){.target = "age", .task = SN_LABEL_VALUE});
   assert_int_equal(l->n, 4);
   assert_true(l->items[0].value == 31.5 && l->items[3].value == 50);
@@ -203,16 +207,19 @@ static void test_values_and_multi(void **state) {
   cohort_remove(root);
 }
 
-/* ---- headers and annotations --------------------------------------------------------------------------------------------- */
+/* ---- headers and annotations ----------------------------------------------------------------------------------- */
 
 static void test_headers(void **state) {
   char *root = cohort_directory();
-  static const char *const COMMENTS[] = {"Age: 31", "age: 45", "<age>: 22 <sex>: F <diagnoses>: none", NULL, "Age: NaN", "Dx: 1,2"};
+  static const char *const COMMENTS[] = {"Age: 31", "age: 45",  "<age>: 22 <sex>: F <diagnoses>: none",
+                                         NULL,      "Age: NaN", "Dx: 1,2"};
   for (int i = 0; i < 6; i++) {
     char name[16];
     snprintf(name, sizeof name, "h%d", i);
-    cohort_write(root, &(cohort_record){.folder = "", .name = name, .seconds = 10, .rate = 100, .n_leads = 1, .number = i,
-                                        .comment = COMMENTS[i]});
+    cohort_write(
+        root,
+        &(cohort_record){
+            .folder = "", .name = name, .seconds = 10, .rate = 100, .n_leads = 1, .number = i, .comment = COMMENTS[i]});
   }
   sn_manifest *m = index_of(root);
   for (int64_t threads = 0; threads <= 3; threads += 3) {
@@ -253,10 +260,11 @@ static void test_aami_groups(void **state) {
 static void test_beats(void **state) {
   char *root = cohort_directory();
   cohort_write_many(root, 3, 10, 100);
-  /* r00: a beat too near the start, N, a rhythm change, V, a beat outside the groups, one too near the end. r01: none. */
-  sn_annotation items[] = {{.sample = 20, .onset_s = 0.2, .code = "N"},   {.sample = 150, .onset_s = 1.5, .code = "N"},
-                           {.sample = 200, .onset_s = 2.0, .code = "+"},  {.sample = 333, .onset_s = 3.33, .code = "V"},
-                           {.sample = 500, .onset_s = 5.0, .code = "n"},  {.sample = 950, .onset_s = 9.5, .code = "A"},
+  /* r00: a beat too near the start, N, a rhythm change, V, a beat outside the groups, one too near the end. r01:
+   * none. */
+  sn_annotation items[] = {{.sample = 20, .onset_s = 0.2, .code = "N"},  {.sample = 150, .onset_s = 1.5, .code = "N"},
+                           {.sample = 200, .onset_s = 2.0, .code = "+"}, {.sample = 333, .onset_s = 3.33, .code = "V"},
+                           {.sample = 500, .onset_s = 5.0, .code = "n"}, {.sample = 950, .onset_s = 9.5, .code = "A"},
                            {.sample = 970, .onset_s = 9.7, .code = "N"}};
   sn_annotations list = {.n = 7, .items = items, .rate = 100};
   CHECK(sn_wfdb_annotations_write(root, "r00", "atr", &list, NULL, fault));
@@ -285,7 +293,7 @@ static void test_beats(void **state) {
   cohort_remove(root);
 }
 
-/* ---- real sets --------------------------------------------------------------------------------------------------------- */
+/* ---- real sets ------------------------------------------------------------------------------------------------- */
 
 static const char *data_or_skip(void) {
   const char *data = getenv("SONDE_DATA");
@@ -296,7 +304,9 @@ static const char *data_or_skip(void) {
   return data;
 }
 
-static void set_path(const char *data, const char *name, char *path, size_t room) { snprintf(path, room, "%s/%s", data, name); }
+static void set_path(const char *data, const char *name, char *path, size_t room) {
+  snprintf(path, room, "%s/%s", data, name);
+}
 
 static void test_cinc2017(void **state) {
   const char *data = data_or_skip();
@@ -380,10 +390,10 @@ static void test_mitbih(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_keys),        cmocka_unit_test(test_subjects),
-                                     cmocka_unit_test(test_classes),     cmocka_unit_test(test_values_and_multi),
-                                     cmocka_unit_test(test_headers),     cmocka_unit_test(test_aami_groups),
-                                     cmocka_unit_test(test_beats),       cmocka_unit_test(test_cinc2017),
-                                     cmocka_unit_test(test_cinc2021),    cmocka_unit_test(test_mitbih)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_keys),     cmocka_unit_test(test_subjects),
+                                     cmocka_unit_test(test_classes),  cmocka_unit_test(test_values_and_multi),
+                                     cmocka_unit_test(test_headers),  cmocka_unit_test(test_aami_groups),
+                                     cmocka_unit_test(test_beats),    cmocka_unit_test(test_cinc2017),
+                                     cmocka_unit_test(test_cinc2021), cmocka_unit_test(test_mitbih)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

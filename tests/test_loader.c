@@ -23,10 +23,10 @@
 enum { WINDOWS_PER_RECORDING = 8, N_RECORDINGS = 20, PATCH = 4 };
 
 typedef struct faulty {
-  int64_t bad_recording;   /* every window fails, -1 none */
-  int64_t bad_window;      /* only this window fails (its recording then belongs in the ledger), -1 none */
-  int64_t memory_window;   /* SN_E_MEMORY, -1 none */
-  int64_t reject_every;    /* windows divisible by it are rejected, 0 none */
+  int64_t bad_recording; /* every window fails, -1 none */
+  int64_t bad_window;    /* only this window fails (its recording then belongs in the ledger), -1 none */
+  int64_t memory_window; /* SN_E_MEMORY, -1 none */
+  int64_t reject_every;  /* windows divisible by it are rejected, 0 none */
   bool all_rejected;
   int64_t too_long_window; /* breaks its promise, -1 none */
   atomic_int_fast64_t reads, bad_reads;
@@ -76,8 +76,8 @@ static sn_status faulty_read(sn_source *source, int64_t index, uint64_t seed, ui
   return SN_OK;
 }
 
-static const sn_source_vtable FAULTY = {"faulty", faulty_read, faulty_tokens, faulty_recording, faulty_describe,
-                                        faulty_destroy};
+static const sn_source_vtable FAULTY = {"faulty",         faulty_read,     faulty_tokens,
+                                        faulty_recording, faulty_describe, faulty_destroy};
 
 static sn_source *faulty_source(faulty *self) {
   sn_source *source = NULL;
@@ -106,7 +106,8 @@ typedef struct masks {
 
 static atomic_int_fast64_t live_works;
 
-static sn_status make_masks(void *user, const sn_token_batch *batch, const uint64_t *epochs, void **work, sn_error *err) {
+static sn_status make_masks(void *user, const sn_token_batch *batch, const uint64_t *epochs, void **work,
+                            sn_error *err) {
   masks *m = NULL;
   uint64_t seed = *(uint64_t *)user;
   SN_TRY(sn_alloc(&m, 1, sizeof *m, "masks", err));
@@ -151,8 +152,8 @@ typedef struct setup {
   double max_bad_share;
 } setup;
 
-static const setup PLAIN = {.threads = 0, .ranks = 1, .prefetch = 1, .packs_per_step = 4, .pack_tokens = 40,
-                            .max_bad_share = 0.5};
+static const setup PLAIN = {
+    .threads = 0, .ranks = 1, .prefetch = 1, .packs_per_step = 4, .pack_tokens = 40, .max_bad_share = 0.5};
 
 static uint64_t seed_of_masks = 5;
 
@@ -366,7 +367,8 @@ static void test_every_window_once_an_epoch_and_epochs_differ(void **state) {
 
 /* Fault 22: 16 samples, masks of 3 epochs: equal for any number of workers, different between samples and epochs. */
 static void collect_masks(int64_t threads, uint64_t seed, uint8_t out[3][16][8]) {
-  sn_synthetic_options o = {.n_windows = 16, .patch_size = 4, .tokens_least = 8, .tokens_most = 8, .n_channels = 1, .seed = 1};
+  sn_synthetic_options o = {
+      .n_windows = 16, .patch_size = 4, .tokens_least = 8, .tokens_most = 8, .n_channels = 1, .seed = 1};
   sn_source *source = NULL;
   assert_int_equal(sn_source_create_synthetic(&o, &source, NULL), SN_OK);
   seed_of_masks = seed;
@@ -513,8 +515,14 @@ static sn_status failing_collate(void *user, const sn_token_batch *batch, const 
 static void test_an_error_of_collate_stops(void **state) {
   faulty f = sound();
   sn_source *source = faulty_source(&f);
-  sn_loader_options o = {.seed = 1, .pack_tokens = 40, .packs_per_step = 1, .n_threads = 1, .prefetch_steps = 2, .n_ranks = 1,
-                         .max_bad_share = 1.0, .collate = failing_collate};
+  sn_loader_options o = {.seed = 1,
+                         .pack_tokens = 40,
+                         .packs_per_step = 1,
+                         .n_threads = 1,
+                         .prefetch_steps = 2,
+                         .n_ranks = 1,
+                         .max_bad_share = 1.0,
+                         .collate = failing_collate};
   sn_loader *loader = NULL;
   sn_step *step = NULL;
   sn_error err;
@@ -556,12 +564,13 @@ static void test_destroy_with_steps_read_ahead(void **state) {
 static void test_options_are_checked(void **state) {
   faulty f = sound();
   sn_source *source = faulty_source(&f);
-  sn_loader_options good = {.pack_tokens = 40, .packs_per_step = 4, .prefetch_steps = 1, .n_ranks = 1, .max_bad_share = 0.1};
+  sn_loader_options good = {
+      .pack_tokens = 40, .packs_per_step = 4, .prefetch_steps = 1, .n_ranks = 1, .max_bad_share = 0.1};
   struct {
     sn_loader_options o;
     const char *field;
-  } cases[] = {{good, "pack_tokens"}, {good, "packs_per_step"}, {good, "packs_per_step"}, {good, "n_threads"},
-               {good, "prefetch_steps"}, {good, "rank"}, {good, "start_position"}, {good, "max_bad_share"}};
+  } cases[] = {{good, "pack_tokens"},    {good, "packs_per_step"}, {good, "packs_per_step"}, {good, "n_threads"},
+               {good, "prefetch_steps"}, {good, "rank"},           {good, "start_position"}, {good, "max_bad_share"}};
   cases[0].o.pack_tokens = 6;
   cases[1].o.packs_per_step = 0;
   cases[2].o.n_ranks = 3;
@@ -581,13 +590,13 @@ static void test_options_are_checked(void **state) {
 }
 
 static void test_damaged_ledgers_are_refused(void **state) {
-  static const char *const BAD[] = {
-      "{}",
-      "[{\"recording\": 3}]",
-      "[{\"recording\": 20, \"path\": \"x\", \"place\": 1, \"code\": \"corrupt\", \"offset\": -1, \"line\": -1, \"field\": \"\","
-      " \"message\": \"m\"}]",
-      "[{\"recording\": 1, \"path\": \"x\", \"place\": 1, \"code\": \"memory\", \"offset\": -1, \"line\": -1, \"field\": \"\","
-      " \"message\": \"m\"}]"};
+  static const char *const BAD[] = {"{}", "[{\"recording\": 3}]",
+                                    "[{\"recording\": 20, \"path\": \"x\", \"place\": 1, \"code\": \"corrupt\", "
+                                    "\"offset\": -1, \"line\": -1, \"field\": \"\","
+                                    " \"message\": \"m\"}]",
+                                    "[{\"recording\": 1, \"path\": \"x\", \"place\": 1, \"code\": \"memory\", "
+                                    "\"offset\": -1, \"line\": -1, \"field\": \"\","
+                                    " \"message\": \"m\"}]"};
   faulty f = sound();
   sn_source *source = faulty_source(&f);
   sn_loader *loader = make_loader(source, PLAIN, 0, 0);
@@ -632,7 +641,8 @@ static void test_quarantine_file(void **state) {
 }
 
 static void test_synthetic_source(void **state) {
-  sn_synthetic_options o = {.n_windows = 50, .patch_size = 20, .tokens_least = 7, .tokens_most = 20, .n_channels = 3, .seed = 9};
+  sn_synthetic_options o = {
+      .n_windows = 50, .patch_size = 20, .tokens_least = 7, .tokens_most = 20, .n_channels = 3, .seed = 9};
   sn_source *source = NULL, *other = NULL;
   assert_int_equal(sn_source_create_synthetic(&o, &source, NULL), SN_OK);
   assert_int_equal(source->min_tokens, 9);

@@ -1,5 +1,6 @@
 /* needs: full */
-/* ECG recordings as a source: the grid, randomness, agreement with the plain pipeline, caches, bounds, faults, the store. */
+/* ECG recordings as a source: the grid, randomness, agreement with the plain pipeline, caches, bounds, faults, the
+ * store. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +27,8 @@ static sn_manifest *index_of(const char *root) {
 }
 
 static sn_ecg_source_options options_of(const sn_manifest *manifest) {
-  sn_ecg_source_options o = {.manifest = manifest, .ecg = sn_ecg_defaults(), .cache_bytes = 1 << 24, .verify = SN_VERIFY_FULL};
+  sn_ecg_source_options o = {
+      .manifest = manifest, .ecg = sn_ecg_defaults(), .cache_bytes = 1 << 24, .verify = SN_VERIFY_FULL};
   return o;
 }
 
@@ -56,15 +58,20 @@ static void expect_same_sample(const sn_sample *a, const sn_sample *b) {
 /* Records of several lengths, rates and leads. */
 static char *mixed_cohort(void) {
   char *root = cohort_directory();
-  cohort_write(root, &(cohort_record){.folder = "a", .name = "one", .seconds = 35, .rate = 300, .n_leads = 1, .number = 1});
-  cohort_write(root, &(cohort_record){.folder = "a", .name = "two", .seconds = 10, .rate = 500, .n_leads = 3, .number = 2});
-  cohort_write(root, &(cohort_record){.folder = "b", .name = "one", .seconds = 130, .rate = 360, .n_leads = 2, .number = 3});
-  cohort_write(root, &(cohort_record){.folder = "b", .name = "short", .seconds = 4, .rate = 360, .n_leads = 2, .number = 4});
-  cohort_write(root, &(cohort_record){.folder = "", .name = "zed", .seconds = 61, .rate = 100, .n_leads = 1, .number = 5});
+  cohort_write(root,
+               &(cohort_record){.folder = "a", .name = "one", .seconds = 35, .rate = 300, .n_leads = 1, .number = 1});
+  cohort_write(root,
+               &(cohort_record){.folder = "a", .name = "two", .seconds = 10, .rate = 500, .n_leads = 3, .number = 2});
+  cohort_write(root,
+               &(cohort_record){.folder = "b", .name = "one", .seconds = 130, .rate = 360, .n_leads = 2, .number = 3});
+  cohort_write(root,
+               &(cohort_record){.folder = "b", .name = "short", .seconds = 4, .rate = 360, .n_leads = 2, .number = 4});
+  cohort_write(root,
+               &(cohort_record){.folder = "", .name = "zed", .seconds = 61, .rate = 100, .n_leads = 1, .number = 5});
   return root;
 }
 
-/* ---- tests -------------------------------------------------------------------------------------------------------------- */
+/* ---- tests ----------------------------------------------------------------------------------------------------- */
 
 static void test_grid_and_report(void **state) {
   char *root = mixed_cohort();
@@ -237,7 +244,8 @@ static void test_ids_do_not_depend_on_neighbours(void **state) {
   sn_ecg_source_options o = options_of(before);
   o.random_crop = true;
   sn_source *a = source_of(&o);
-  cohort_write(root, &(cohort_record){.folder = "", .name = "0aa", .seconds = 20, .rate = 250, .n_leads = 1, .number = 9});
+  cohort_write(root,
+               &(cohort_record){.folder = "", .name = "0aa", .seconds = 20, .rate = 250, .n_leads = 1, .number = 9});
   sn_manifest *after = index_of(root);
   o = options_of(after);
   o.random_crop = true;
@@ -258,7 +266,7 @@ static void test_ids_do_not_depend_on_neighbours(void **state) {
   cohort_remove(root);
 }
 
-/* ---- fault 23: record i always holds i, few descriptors ------------------------------------------------------------------ */
+/* ---- fault 23: record i always holds i, few descriptors -------------------------------------------------------- */
 
 typedef struct reading {
   sn_source *source;
@@ -289,7 +297,8 @@ static void test_descriptors_and_parallel_reads(void **state) {
   for (int i = 0; i < FILES; i++) {
     char name[32];
     snprintf(name, sizeof name, "n%04d", i);
-    cohort_write(root, &(cohort_record){.folder = "", .name = name, .seconds = 1, .rate = 100, .n_leads = 1, .number = i});
+    cohort_write(root,
+                 &(cohort_record){.folder = "", .name = name, .seconds = 1, .rate = 100, .n_leads = 1, .number = i});
   }
   sn_manifest *m = index_of(root);
   sn_ecg_source_options o = options_of(m);
@@ -331,7 +340,7 @@ static void test_descriptors_and_parallel_reads(void **state) {
   cohort_remove(root);
 }
 
-/* ---- fault 40: the 17th of 20 files --------------------------------------------------------------------------------------- */
+/* ---- fault 40: the 17th of 20 files ---------------------------------------------------------------------------- */
 
 static void cut_short(const char *root, const char *name, int64_t bytes) {
   char path[4096];
@@ -341,8 +350,13 @@ static void cut_short(const char *root, const char *name, int64_t bytes) {
 
 static sn_status run_steps(sn_source *source, double max_bad_share, int64_t threads, int64_t n_steps, sn_string *ledger,
                            int64_t *samples, sn_error *err) {
-  sn_loader_options o = {.seed = 1, .pack_tokens = 200, .packs_per_step = 2, .n_threads = threads, .prefetch_steps = 2,
-                         .n_ranks = 1, .max_bad_share = max_bad_share};
+  sn_loader_options o = {.seed = 1,
+                         .pack_tokens = 200,
+                         .packs_per_step = 2,
+                         .n_threads = threads,
+                         .prefetch_steps = 2,
+                         .n_ranks = 1,
+                         .max_bad_share = max_bad_share};
   sn_loader *loader = NULL;
   CHECK(sn_loader_create(source, &o, &loader, fault));
   sn_status status = SN_OK;
@@ -407,7 +421,8 @@ static void test_a_replaced_file_is_found(void **state) {
   char *root = cohort_directory();
   cohort_write_many(root, 3, 20, 250);
   sn_manifest *m = index_of(root);
-  cohort_write(root, &(cohort_record){.folder = "", .name = "r01", .seconds = 20, .rate = 250, .n_leads = 1, .number = 77});
+  cohort_write(root,
+               &(cohort_record){.folder = "", .name = "r01", .seconds = 20, .rate = 250, .n_leads = 1, .number = 77});
   sn_ecg_source_options o = options_of(m);
   sn_source *source = source_of(&o);
   int64_t first = 0, n = 0;
@@ -511,7 +526,7 @@ static void test_windows_of_beats(void **state) {
   cohort_remove(root);
 }
 
-/* ---- the prepared store ----------------------------------------------------------------------------------------------- */
+/* ---- the prepared store ---------------------------------------------------------------------------------------- */
 
 static void test_the_store_gives_the_same_bits(void **state) {
   char *root = mixed_cohort();
@@ -571,7 +586,8 @@ static void test_a_store_of_other_data_or_options_is_refused(void **state) {
   other.condition.window_s = other.stride_s = 5;
   CHECK(sn_store_open(path, m, &other, &store, fault));
   sn_store_close(store);
-  cohort_write(root, &(cohort_record){.folder = "", .name = "zed", .seconds = 61, .rate = 100, .n_leads = 1, .number = 6});
+  cohort_write(root,
+               &(cohort_record){.folder = "", .name = "zed", .seconds = 61, .rate = 100, .n_leads = 1, .number = 6});
   sn_manifest *changed = index_of(root);
   assert_int_equal(sn_store_open(path, changed, &ecg, &store, &err), SN_E_STATE);
   sn_manifest_destroy(changed);

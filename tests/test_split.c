@@ -20,12 +20,11 @@ static sn_manifest *made_manifest(const char *dataset, int n, const char *prefix
     snprintf(path, sizeof path, "%.4s%03d.hea", prefix, i);
     snprintf(files, sizeof files, "%s,%.4s%03d.dat", path, prefix, i);
     snprintf(checksum, sizeof checksum, "quick:%s%060d", "0000", i);
-    const char *cells[SN_MANIFEST_COLUMNS] = {[SN_MANIFEST_PATH] = path, [SN_MANIFEST_FORMAT] = "wfdb",
-                                              [SN_MANIFEST_RATE] = "100", [SN_MANIFEST_CHANNELS] = "I",
-                                              [SN_MANIFEST_KINDS] = "ecg", [SN_MANIFEST_UNITS] = "mV",
-                                              [SN_MANIFEST_DURATION] = "10", [SN_MANIFEST_SEGMENTS] = "0:1000",
-                                              [SN_MANIFEST_FILES] = files, [SN_MANIFEST_CHECKSUM] = checksum,
-                                              [SN_MANIFEST_STATUS] = "ok"};
+    const char *cells[SN_MANIFEST_COLUMNS] = {
+        [SN_MANIFEST_PATH] = path,         [SN_MANIFEST_FORMAT] = "wfdb",     [SN_MANIFEST_RATE] = "100",
+        [SN_MANIFEST_CHANNELS] = "I",      [SN_MANIFEST_KINDS] = "ecg",       [SN_MANIFEST_UNITS] = "mV",
+        [SN_MANIFEST_DURATION] = "10",     [SN_MANIFEST_SEGMENTS] = "0:1000", [SN_MANIFEST_FILES] = files,
+        [SN_MANIFEST_CHECKSUM] = checksum, [SN_MANIFEST_STATUS] = "ok"};
     CHECK(sn_manifest_add(m, cells, fault));
   }
   CHECK(sn_manifest_finish(m, fault));
@@ -163,7 +162,8 @@ static void test_the_file(void **state) {
   CHECK(sn_manifest_set(m, 4, SN_MANIFEST_CHECKSUM, "quick:other", fault));
   assert_int_equal(sn_split_load(path, m, &loaded, &err), SN_E_STATE);
   assert_non_null(strstr(err.message, "r004.hea"));
-  cohort_write_text(root, "split.tsv", "dataset\tpath\tsubject\tfold\troles\tchecksum\nd\tx.hea\tp\t0\ttrain\tquick:1\n");
+  cohort_write_text(root, "split.tsv",
+                    "dataset\tpath\tsubject\tfold\troles\tchecksum\nd\tx.hea\tp\t0\ttrain\tquick:1\n");
   assert_int_equal(sn_split_load(path, NULL, &loaded, &err), SN_E_CORRUPT);
   assert_non_null(strstr(err.message, "line 2"));
   /* Edited so that a person stands on both sides. */
@@ -199,12 +199,14 @@ static void test_content_and_files_on_both_sides_are_refused(void **state) {
   CHECK(sn_manifest_set(m, test, SN_MANIFEST_FILES, files, fault));
   refuse(m, s, NULL, (sn_split_options){.n_folds = 2, .fold = 0, .seed = 1}, SN_E_STATE, "the file");
   const char *exclude[1] = {m->rows[test].path};
-  split = split_of(m, s, NULL, (sn_split_options){.n_folds = 2, .fold = 0, .seed = 1, .exclude = exclude, .n_exclude = 1});
+  split =
+      split_of(m, s, NULL, (sn_split_options){.n_folds = 2, .fold = 0, .seed = 1, .exclude = exclude, .n_exclude = 1});
   assert_int_equal(split->n_excluded, 1);
   assert_int_equal(split->roles[test], SN_ROLE_NONE);
   sn_split_destroy(split);
   exclude[0] = "nobody";
-  refuse(m, s, NULL, (sn_split_options){.n_folds = 2, .fold = 0, .exclude = exclude, .n_exclude = 1}, SN_E_ARGUMENT, "nobody");
+  refuse(m, s, NULL, (sn_split_options){.n_folds = 2, .fold = 0, .exclude = exclude, .n_exclude = 1}, SN_E_ARGUMENT,
+         "nobody");
   sn_free(kept);
   sn_subjects_destroy(s);
   sn_manifest_destroy(m);
@@ -252,7 +254,7 @@ static void test_leakage_between_runs(void **state) {
   sn_manifest_destroy(c);
 }
 
-/* ---- real sets --------------------------------------------------------------------------------------------------------- */
+/* ---- real sets ------------------------------------------------------------------------------------------------- */
 
 static sn_manifest *real_manifest(const char *name) {
   const char *data = getenv("SONDE_DATA");
