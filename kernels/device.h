@@ -16,6 +16,8 @@ typedef enum sn_isa {
   SN_ISA_PORTABLE, SN_ISA_AVX2, SN_ISA_AVX512, SN_ISA_AVX512_BF16, SN_ISA_AMX
 } sn_isa;
 
+struct sn_op_call;
+
 typedef struct sn_device {
   sn_device_kind kind;
   sn_isa isa;                  /* best set that the machine, the operating system and the cap allow */
@@ -30,6 +32,9 @@ typedef struct sn_device {
   void (*backend_free)(void *backend, void *memory);                                   /* NULL: the host's */
   void *scratch;               /* owned: the growing scratch buffer of sn_device_scratch */
   int64_t scratch_bytes;
+  /* (optional) Called before (begin) and after each call of an op, on the thread that runs it: profiles, benchmarks. */
+  void (*observe)(void *user, const struct sn_op_call *call, const char *implementation, bool backward, bool begin);
+  void *observe_user;
 } sn_device;
 
 typedef struct sn_device_options {

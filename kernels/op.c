@@ -38,7 +38,9 @@ static sn_status run(sn_device *device, sn_op_call *call, bool backward, sn_erro
   if (function == NULL) return sn_fail(err, SN_E_UNSUPPORTED, "op %s (%s): it has no gradient", call->op->name, impl->name);
   int64_t bytes = impl->scratch != NULL ? impl->scratch(device, call, backward) : 0;
   SN_TRY(sn_device_scratch(device, bytes, &call->scratch, err));
+  if (device->observe != NULL) device->observe(device->observe_user, call, impl->name, backward, true);
   sn_status status = function(device, call, err);
+  if (device->observe != NULL) device->observe(device->observe_user, call, impl->name, backward, false);
   if (status != SN_OK) return sn_error_prefix(err, status, "op %s (%s, %s)", call->op->name, impl->name,
                                               backward ? "backward" : "forward");
   return SN_OK;
