@@ -1,0 +1,43 @@
+/* needs: full */
+/* The evaluation data of a probe: items with labels, people, folds with roles, and the leakage guard. */
+#ifndef SN_BENCHMARKS_PROBE_DATA_H
+#define SN_BENCHMARKS_PROBE_DATA_H
+
+#include "benchmarks/probe.h"
+#include "core/config.h"
+#include "datasets/keyed_table.h"
+#include "datasets/manifest.h"
+#include "datasets/source_ecg.h"
+#include "datasets/split.h"
+
+typedef struct sn_probe_run_info {
+  const char *path;
+  sn_config *config;      /* as stored, with the data of this probe in data.* */
+  sn_split *split;        /* what pretraining used */
+} sn_probe_run_info;
+
+enum { SN_PART_NONE = 0, SN_PART_TRAIN = 1, SN_PART_TEST = 2 };
+
+typedef struct sn_probe_data {
+  int64_t n_runs;
+  sn_probe_run_info *runs;
+  sn_manifest *manifest;
+  sn_keyed_table *table;
+  sn_subjects *subjects;
+  sn_labels *labels;
+  int32_t *class_order;   /* (n_classes) position in the table of each class of labels */
+  int64_t n_folds, n_folds_planned;
+  int64_t *run_of_fold;   /* (n_folds) */
+  uint8_t *parts;         /* (n_folds, manifest->n) SN_PART of each recording */
+  char kind[24];
+  int64_t leaked_subjects, leaked_contents;
+  char leakage_kind[16];
+} sn_probe_data;
+
+SN_MUST_CHECK sn_status sn_probe_data_open(const sn_probe_options *options, sn_probe_data **out, sn_error *err);
+void sn_probe_data_destroy(sn_probe_data *data); /* accepts NULL */
+
+/* Identity of the person (or recording) of a line, for grouping. */
+uint64_t sn_probe_data_group(const sn_probe_data *data, int64_t recording);
+
+#endif

@@ -1,0 +1,369 @@
+/* needs: full */
+#include "benchmarks/probe_features.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/sha256.h"
+#include "datasets/recording_pool.h"
+#include "modalities/ecg/ecg_features.h"
+#include "modalities/ecg/leads.h"
+
+/* ---- items --------------------------------------------------------------------------------------------------------------- */
+
+static void drop(sn_probe_items *items, const char *reason, int64_t recording) {
+  int64_t k = 0;
+  while (k < items->n_drops && strcmp(items->drops[k].reason, reason) != 0) k++;
+  if (k == (int64_t)(sizeof items->drops / sizeof items->drops[0])) return;
+  if (k == items->n_drops) {
+    snprintf(items->drops[k].reason, sizeof items->drops[k].reason, "%s", reason);
+    snprintf(items->drops[k].example, sizeof items->drops[k].example, "%.120s", items->manifest->rows[recording].path);
+    items->n_drops++;
+  }
+  items->drops[k].n++;
+}
+
+static bool has_part(const sn_probe_data *d, int64_t recording) {
+  for (int64_t f = 0; f < d->n_folds; f++)
+    if (d->parts[f * d->manifest->n + recording] != SN_PART_NONE) return true;
+  return false;
+}
+
+/* Lines with labels and a part, each once (items are sorted by recording). */
+static int64_t labelled_rows(const sn_probe_data *d, int64_t *rows) {
+  int64_t n = 0;
+  for (int64_t i = 0; i < d->labels->n; i++) {
+    const int64_t r = d->labels->items[i].recording;
+    if ((n == 0 || rows[n - 1] != r) && has_part(d, r)) rows[n++] = r;
+  }
+  return n;
+}
+
+static void add_item(sn_probe_items *items, int64_t label_item, int64_t recording) {
+  items->label_item[items->n] = label_item;
+  items->recording[items->n++] = recording;
+}
+
+/* One item per recording: the windows of its grid. */
+static sn_status recording_items(sn_probe_items *items, const sn_probe_data *d, sn_error *err) {
+  items->n_windows = items->source->n_windows;
+  SN_TRY(sn_alloc(&items->item_of, items->n_windows, sizeof *items->item_of, "windows", err));
+  for (int64_t i = 0; i < d->labels->n; i++) {
+    const int64_t row = d->labels->items[i].recording;
+    int64_t first = 0, n = 0;
+    if (!has_part(d, row)) {
+      drop(items, "in no part of the split", row);
+      continue;
+    }
+    sn_ecg_source_windows_of(items->source, row, &first, &n);
+    if (n == 0) {
+      drop(items, "too_short", row);
+      continue;
+    }
+    for (int64_t w = 0; w < n; w++) items->item_of[first + w] = items->n;
+    add_item(items, i, row);
+  }
+  return SN_OK;
+}
+
+/* One item per window: items->source is replaced by one of exactly these windows. */
+static sn_status window_items(sn_probe_items *items, const sn_probe_data *d, sn_ecg_source_options *options, double window_s,
+                              sn_error *err) {
+  sn_window_at *at = NULL;
+  sn_manifest_info info = {0};
+  int64_t parsed = -1;
+  sn_status status;
+  SN_TRY_GOTO(sn_alloc(&at, d->labels->n, sizeof *at, "windows", err), done);
+  for (int64_t i = 0; i < d->labels->n; i++) {
+    const sn_label_item *item = &d->labels->items[i];
+    int64_t first = 0, n = 0;
+    if (!has_part(d, item->recording)) {
+      drop(items, "in no part of the split", item->recording);
+      continue;
+    }
+    sn_ecg_source_windows_of(items->source, item->recording, &first, &n);
+    if (parsed != item->recording) {
+      sn_manifest_info_free(&info);
+      SN_TRY_GOTO(sn_manifest_parse(d->manifest, item->recording, &info, err), done);
+      parsed = item->recording;
+    }
+    const double rate = (double)info.rate_num / (double)info.rate_den;
+    if (n == 0 || item->segment < 0 || item->segment >= info.n_segments ||
+        (double)info.n_frames[item->segment] / rate < window_s + 0.1) {
+      drop(items, "too_short", item->recording);
+      continue;
+    }
+    at[items->n] = (sn_window_at){.row = item->recording, .segment = item->segment,
+                                  .start_s = item->start_s - (double)info.first_frames[item->segment] / rate};
+    add_item(items, i, item->recording);
+  }
+  if (items->n == 0) {
+    status = sn_fail(err, SN_E_ARGUMENT, "target %s: none of %" PRId64 " items has a window that can be read", d->labels->target,
+                     d->labels->n);
+    goto done;
+  }
+  sn_source_destroy(items->source);
+  items->source = NULL;
+  options->windows = at;
+  options->n_windows = items->n;
+  SN_TRY_GOTO(sn_source_create_ecg(options, &items->source, err), done);
+  items->n_windows = items->source->n_windows;
+  if (items->n_windows != items->n) {
+    status = sn_fail(err, SN_E_STATE, "%" PRId64 " windows for %" PRId64 " items", items->n_windows, items->n);
+    goto done;
+  }
+  SN_TRY_GOTO(sn_alloc(&items->item_of, items->n, sizeof *items->item_of, "windows", err), done);
+  for (int64_t i = 0; i < items->n; i++) items->item_of[i] = i;
+done:
+  sn_manifest_info_free(&info);
+  sn_free(at);
+  return status;
+}
+
+sn_status sn_probe_items_create(const sn_probe_data *d, const sn_config *config, const sn_log *log, sn_probe_items **out,
+                                sn_error *err) {
+  sn_probe_items *items = NULL;
+  sn_ecg_source_options options = {0};
+  sn_ecg_source_report report;
+  int64_t *rows = NULL;
+  sn_status status;
+  SN_TRY_GOTO(sn_alloc(&items, 1, sizeof *items, "probe", err), fail);
+  items->manifest = d->manifest;
+  items->per_window = d->labels->per_beat;
+  SN_TRY_GOTO(sn_alloc(&rows, d->labels->n, sizeof *rows, "probe", err), fail);
+  SN_TRY_GOTO(sn_alloc(&items->label_item, d->labels->n, sizeof *items->label_item, "probe", err), fail);
+  SN_TRY_GOTO(sn_alloc(&items->recording, d->labels->n, sizeof *items->recording, "probe", err), fail);
+  SN_TRY_GOTO(sn_ecg_source_options_from_config(config, &options, err), fail);
+  options.manifest = d->manifest;
+  options.rows = rows;
+  options.n_rows = labelled_rows(d, rows);
+  options.subjects = d->subjects;
+  options.random_crop = false;
+  if (options.n_rows == 0) {
+    status = sn_fail(err, SN_E_ARGUMENT, "no recording with a label of target %s stands in a training or test part",
+                     d->labels->target);
+    goto fail;
+  }
+  const double window_s = d->labels->items[0].duration_s;
+  if (items->per_window) {
+    options.ecg.condition.window_s = window_s;
+    options.ecg.stride_s = 0;
+    options.store_path = NULL; /* a store holds windows of the pretraining length */
+  }
+  SN_TRY_GOTO(sn_source_create_ecg(&options, &items->source, err), fail);
+  sn_ecg_source_get_report(items->source, &report);
+  if (report.n_unusable > 0)
+    sn_log_write(log, SN_LOG_WARNING, "%" PRId64 " recordings cannot be used; first: %s", report.n_unusable, report.first_unusable);
+  if (items->per_window) SN_TRY_GOTO(window_items(items, d, &options, window_s, err), fail);
+  else SN_TRY_GOTO(recording_items(items, d, err), fail);
+  SN_TRY_GOTO(sn_alloc(&items->windows, items->n_windows, sizeof *items->windows, "windows", err), fail);
+  for (int64_t i = 0; i < items->n_windows; i++) items->windows[i] = i;
+  sn_free(rows);
+  *out = items;
+  return SN_OK;
+fail:
+  sn_free(rows);
+  sn_probe_items_destroy(items);
+  return status;
+}
+
+void sn_probe_items_destroy(sn_probe_items *items) {
+  if (items == NULL) return;
+  sn_source_destroy(items->source);
+  sn_free(items->label_item);
+  sn_free(items->recording);
+  sn_free(items->usable);
+  sn_free(items->windows);
+  sn_free(items->item_of);
+  sn_free(items);
+}
+
+/* ---- encoding ------------------------------------------------------------------------------------------------------------- */
+
+static sn_status note_usable(sn_probe_items *items, const uint8_t *present, const sn_feature_report *report, sn_error *err) {
+  SN_TRY(sn_alloc(&items->usable, items->n, 1, "probe", err));
+  for (int64_t w = 0; w < items->n_windows; w++) {
+    items->usable[items->item_of[w]] |= present[w];
+    items->n_usable_windows += present[w];
+  }
+  for (int64_t i = 0; i < items->n; i++)
+    if (!items->usable[i]) drop(items, report->unreadable > 0 ? "unreadable or rejected" : "rejected", items->recording[i]);
+  return SN_OK;
+}
+
+sn_status sn_probe_encode(sn_probe_items *items, sn_device *device, const sn_model *model, sn_pool_kind pool, int64_t n_threads,
+                          const sn_log *log, double **x, int64_t *width, sn_error *err) {
+  const sn_feature_options options = {.pool = pool, .n_threads = n_threads, .product = SN_F32, .log = *log};
+  sn_feature_report report;
+  float *features = NULL;
+  uint8_t *present = NULL;
+  double *mean = NULL;
+  int64_t *count = NULL, size = 0, items_size = 0;
+  sn_status status;
+  *width = sn_pool_width(pool, model->encoder, items->source->max_tokens);
+  if (!sn_mul_ok(items->n_windows, *width, &size) || !sn_mul_ok(items->n, *width, &items_size))
+    return sn_fail(err, SN_E_MEMORY, "%" PRId64 " windows of %" PRId64 " features are too many", items->n_windows, *width);
+  SN_TRY_GOTO(sn_alloc(&features, size, sizeof *features, "features", err), done);
+  SN_TRY_GOTO(sn_alloc(&present, items->n_windows, 1, "features", err), done);
+  SN_TRY_GOTO(sn_alloc(&mean, items_size, sizeof *mean, "features", err), done);
+  SN_TRY_GOTO(sn_alloc(&count, items->n, sizeof *count, "features", err), done);
+  SN_TRY_GOTO(sn_features_extract(device, model, items->source, items->windows, items->n_windows, &options, features, present,
+                                  &report, err), done);
+  if (items->usable == NULL) SN_TRY_GOTO(note_usable(items, present, &report, err), done);
+  for (int64_t w = 0; w < items->n_windows; w++) {
+    const int64_t i = items->item_of[w];
+    if (!present[w]) continue;
+    count[i]++;
+    for (int64_t j = 0; j < *width; j++) mean[i * *width + j] += features[w * *width + j];
+  }
+  for (int64_t i = 0; i < items->n; i++)
+    for (int64_t j = 0; j < *width && count[i] > 0; j++) mean[i * *width + j] /= (double)count[i];
+  *x = mean;
+  mean = NULL;
+done:
+  sn_free(features);
+  sn_free(present);
+  sn_free(mean);
+  sn_free(count);
+  return status;
+}
+
+/* ---- raw features ---------------------------------------------------------------------------------------------------------- */
+
+/* The leads that the configuration names, or those that any of the items' recordings has, by number. */
+static sn_status raw_leads(const sn_probe_items *items, const sn_ecg_options *ecg, int32_t leads[SN_LEADS_MOST], int64_t *n,
+                           sn_error *err) {
+  bool there[SN_LEADS_MOST] = {false};
+  int64_t last = -1;
+  *n = 0;
+  if (ecg->n_leads > 0) {
+    for (int64_t i = 0; i < ecg->n_leads; i++) leads[(*n)++] = ecg->leads[i];
+    return SN_OK;
+  }
+  for (int64_t i = 0; i < items->n; i++) {
+    sn_manifest_info info = {0};
+    if (items->recording[i] == last) continue;
+    last = items->recording[i];
+    SN_TRY(sn_manifest_parse(items->manifest, last, &info, err));
+    for (int64_t c = 0; c < info.n_channels; c++) {
+      const int64_t lead = sn_lead_find(info.channels[c]);
+      if (lead >= 0 && lead < SN_LEADS_MOST) there[lead] = true;
+    }
+    sn_manifest_info_free(&info);
+  }
+  for (int32_t lead = 0; lead < SN_LEADS_MOST; lead++)
+    if (there[lead]) leads[(*n)++] = lead;
+  return SN_OK;
+}
+
+static sn_status raw_recordings(const sn_probe_items *items, const char *assume_unit, const int32_t *leads, int64_t n_leads,
+                                const sn_log *log, double *x, int64_t width, sn_error *err) {
+  sn_recording_pool *pool = NULL;
+  const sn_open_options open = {.assume_unit = assume_unit};
+  sn_status status;
+  SN_TRY(sn_recording_pool_create(items->manifest, 4, SN_VERIFY_NONE, &open, &pool, err));
+  for (int64_t i = 0; i < items->n; i++) {
+    const sn_recording *recording = NULL;
+    if (!items->usable[i]) continue;
+    SN_TRY_GOTO(sn_recording_pool_take(pool, items->recording[i], &recording, err), done);
+    sn_error local;
+    status = sn_ecg_features(x + i * width, recording, leads, n_leads, 0, 0, -1, &local);
+    sn_recording_pool_give(pool, items->recording[i], recording);
+    if (status == SN_E_MEMORY) {
+      if (err != NULL) *err = local;
+      goto done;
+    }
+    if (status != SN_OK) { /* the item stays, so that rows compare alike; its raw features are missing */
+      sn_log_write(log, SN_LOG_WARNING, "no raw features of %s: %s", items->manifest->rows[items->recording[i]].path, local.message);
+      for (int64_t j = 0; j < width; j++) x[i * width + j] = NAN;
+    }
+  }
+  status = SN_OK;
+done:
+  sn_recording_pool_destroy(pool);
+  return status;
+}
+
+static sn_status raw_windows(const sn_probe_items *items, const int32_t *leads, int64_t n_leads, int64_t patches, double *x,
+                             int64_t width, sn_error *err) {
+  const int64_t P = items->source->patch_size;
+  for (int64_t i = 0; i < items->n; i++) {
+    sn_sample *sample = NULL;
+    for (int64_t j = 0; j < width; j++) x[i * width + j] = NAN;
+    if (!items->usable[i]) continue;
+    SN_TRY(items->source->vtable->read(items->source, i, 0, 0, &sample, err));
+    for (int64_t t = 0; t < sample->n_tokens; t++) {
+      for (int64_t l = 0; l < n_leads; l++) {
+        if (leads[l] != sample->channels[t] || sample->positions[t] >= patches) continue;
+        double *to = x + i * width + (l * patches + sample->positions[t]) * P;
+        for (int64_t j = 0; j < P; j++)
+          if (sample->valid == NULL || sample->valid[t * P + j]) to[j] = sample->patches[t * P + j];
+      }
+    }
+    sn_sample_destroy(sample);
+  }
+  return SN_OK;
+}
+
+sn_status sn_probe_raw(const sn_probe_items *items, const sn_probe_data *d, const sn_config *config, const sn_log *log,
+                       double **x, int64_t *width, sn_error *err) {
+  sn_ecg_source_options options = {0};
+  int32_t leads[SN_LEADS_MOST];
+  int64_t n_leads = 0, size = 0, patches = 0;
+  double *features = NULL;
+  sn_status status;
+  SN_TRY(sn_ecg_source_options_from_config(config, &options, err));
+  SN_TRY(raw_leads(items, &options.ecg, leads, &n_leads, err));
+  *width = sn_ecg_feature_count(n_leads);
+  if (items->per_window) {
+    patches = sn_ecg_window_patches(sn_conditioned_ecg(sn_ecg_source_conditioned(items->source)));
+    *width = n_leads * patches * items->source->patch_size;
+  }
+  if (!sn_mul_ok(items->n, *width, &size)) return sn_fail(err, SN_E_MEMORY, "raw features: too many");
+  SN_TRY(sn_alloc(&features, size, sizeof *features, "raw features", err));
+  status = items->per_window ? raw_windows(items, leads, n_leads, patches, features, *width, err)
+                             : raw_recordings(items, options.assume_unit, leads, n_leads, log, features, *width, err);
+  if (status == SN_OK) *x = features;
+  else sn_free(features);
+  return status;
+}
+
+/* ---- the frozen encoder ------------------------------------------------------------------------------------------------------ */
+
+static bool of_encoder(const sn_param *p) { return strncmp(p->name, "embed.", 6) == 0 || strncmp(p->name, "backbone.", 9) == 0; }
+
+sn_status sn_probe_model_hash(const sn_model *model, char text[65], sn_error *err) {
+  sn_sha256 hash;
+  uint8_t digest[32];
+  int64_t n = 0;
+  sn_sha256_init(&hash);
+  for (int64_t i = 0; i < sn_params_count(model->params); i++) {
+    const sn_param *p = sn_params_at(model->params, i);
+    if (!of_encoder(p)) continue;
+    sn_sha256_update(&hash, p->name, (int64_t)strlen(p->name) + 1);
+    sn_sha256_update(&hash, p->value.shape, sizeof p->value.shape);
+    sn_sha256_update(&hash, p->value.data, sn_tensor_bytes(&p->value));
+    n++;
+  }
+  if (n == 0) return sn_fail(err, SN_E_STATE, "the model has no parameters of an encoder");
+  sn_sha256_final(&hash, digest);
+  sn_sha256_hex(digest, text);
+  return SN_OK;
+}
+
+sn_status sn_probe_same_encoder(const sn_model *a, const sn_model *b, const char *path, sn_error *err) {
+  for (int side = 0; side < 2; side++) {
+    const sn_model *from = side ? b : a, *in = side ? a : b;
+    for (int64_t i = 0; i < sn_params_count(from->params); i++) {
+      const sn_param *p = sn_params_at(from->params, i);
+      if (!of_encoder(p)) continue;
+      const sn_param *q = sn_params_find(in->params, p->name);
+      if (q == NULL || !sn_tensor_same_shape(&p->value, &q->value))
+        return sn_fail(err, SN_E_STATE, "%s: its encoder differs from the first run's: %s", path, p->name);
+    }
+  }
+  return SN_OK;
+}

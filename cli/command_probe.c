@@ -1,0 +1,190 @@
+/* needs: full */
+/* `sonde probe RUN...`: what frozen encoders know, beside random encoders, raw features and the majority class. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "benchmarks/probe.h"
+#include "cli/args.h"
+#include "cli/probe_table.h"
+#include "cli/terminal.h"
+#include "core/alloc.h"
+#include "core/fs.h"
+
+static const sn_option OPTIONS[] = {
+    {"data", "DIR", false, "directory of recordings (default: the run's own)"},
+    {"target", "WHAT", false, "COLUMN of the labels file | annotation:aami | annotation:code | header:FIELD"},
+    {"labels", "FILE", false, "CSV or TSV with a line per recording (default: the run's)"},
+    {"key", "COLUMN", false, "its column that names the recording (default: the run's, else the first)"},
+    {"subject", "COLUMN", false, "its column that names the person; header; or 'recording': persons unknown (default: the run's)"},
+    {"split", "COLUMN", false, "test on a fixed part: COLUMN[:TRAIN:TEST] (default: the runs' own folds or split)"},
+    {"folds", "K", false, "folds of people where the runs left nobody out (default 5)"},
+    {"exclude", "RECORDING", true, "leave a recording out of training and test"},
+    {"classes", "A,B", false, "only these classes, in this order; of two, the second is the positive one"},
+    {"task", "TASK", false, "auto | multiclass | multilabel | regression (default: auto, by the target's values)"},
+    {"window", "SECONDS", false, "annotation targets: length of the window around each beat (default 1)"},
+    {"pool", "POOL", true, "mean | mean_max_std | per_channel | cls | flatten (default: mean); with several, also the one chosen on "
+                           "inner folds"},
+    {"metric", "METRIC", false, "reported and selected by (default: auroc, balanced_accuracy, auroc_macro or r2, by task)"},
+    {"unweighted", NULL, false, "no class weights (default: balanced)"},
+    {"seeds", "N", false, "random encoders (default 3)"},
+    {"draws", "N", false, "of the bootstrap (default 1000)"},
+    {"seed", "N", false, "of folds made here, inner folds and draws (default 0)"},
+    {"step", "N", false, "checkpoint of this step (default: the newest)"},
+    {"ema", NULL, false, "the moving average of the weights"},
+    {"transductive", NULL, false, "allow test people that pretraining saw; every row then says so"},
+    {"name", "NAME", false, "RUN/probes/NAME.json (default: from the target)"},
+    {"threads", "N", false, "default: all cores"},
+    {"json", NULL, false, "the result as one JSON object on standard output"},
+    {NULL, NULL, false, NULL}};
+
+static sn_status parse_pools(const sn_args *args, sn_probe_options *o, sn_error *err) {
+  const int64_t n = sn_args_count(args, "pool");
+  if (n == 0) return SN_OK;
+  o->n_pools = 0;
+  for (int64_t i = 0; i < n; i++) {
+    sn_pool_kind kind;
+    SN_TRY(sn_pool_parse(sn_args_nth(args, "pool", i), &kind, err));
+    for (int64_t k = 0; k < o->n_pools; k++)
+      if (o->pools[k] == kind) return sn_fail(err, SN_E_ARGUMENT, "--pool %s is given twice", sn_args_nth(args, "pool", i));
+    o->pools[o->n_pools++] = kind;
+  }
+  return SN_OK;
+}
+
+static sn_status parse_task(const char *text, sn_label_task *task, sn_error *err) {
+  static const char *const NAMES[] = {"auto", "multiclass", "multilabel", "regression"};
+  static const sn_label_task TASKS[] = {SN_LABEL_AUTO, SN_LABEL_CLASS, SN_LABEL_MULTI, SN_LABEL_VALUE};
+  for (size_t i = 0; text != NULL && i < sizeof NAMES / sizeof NAMES[0]; i++) {
+    if (strcmp(NAMES[i], text) != 0) continue;
+    *task = TASKS[i];
+    return SN_OK;
+  }
+  return text == NULL ? SN_OK : sn_fail(err, SN_E_ARGUMENT, "--task %s: expected auto, multiclass, multilabel or regression", text);
+}
+
+static sn_status parse(const sn_args *args, const char **runs, const char **excluded, sn_probe_options *o, sn_error *err) {
+  *o = sn_probe_defaults();
+  int64_t seed = 0;
+  o->runs = runs;
+  o->n_runs = sn_args_positionals(args);
+  for (int64_t i = 0; i < o->n_runs; i++) runs[i] = sn_args_positional(args, i);
+  o->exclude = excluded;
+  o->n_exclude = sn_args_count(args, "exclude");
+  for (int64_t i = 0; i < o->n_exclude; i++) excluded[i] = sn_args_nth(args, "exclude", i);
+  o->data = sn_args_get(args, "data");
+  o->target = sn_args_get(args, "target");
+  o->labels = sn_args_get(args, "labels");
+  o->key = sn_args_get(args, "key");
+  o->subject = sn_args_get(args, "subject");
+  o->split = sn_args_get(args, "split");
+  o->classes = sn_args_get(args, "classes");
+  o->metric = sn_args_get(args, "metric");
+  o->unweighted = sn_args_has(args, "unweighted");
+  o->use_ema = sn_args_has(args, "ema");
+  o->transductive = sn_args_has(args, "transductive");
+  o->log = sn_terminal_log();
+  SN_TRY(parse_pools(args, o, err));
+  SN_TRY(parse_task(sn_args_get(args, "task"), &o->task, err));
+  SN_TRY(sn_args_i64(args, "folds", o->folds, &o->folds, err));
+  SN_TRY(sn_args_i64(args, "seeds", o->n_seeds, &o->n_seeds, err));
+  SN_TRY(sn_args_i64(args, "draws", o->n_draws, &o->n_draws, err));
+  SN_TRY(sn_args_i64(args, "seed", 0, &seed, err));
+  SN_TRY(sn_args_i64(args, "step", -1, &o->step, err));
+  SN_TRY(sn_args_i64(args, "threads", 0, &o->n_threads, err));
+  SN_TRY(sn_args_f64(args, "window", 0, &o->window_s, err));
+  if (seed < 0) return sn_fail(err, SN_E_ARGUMENT, "--seed %" PRId64 ": at least 0", seed);
+  if (o->n_seeds > 64 || o->n_draws < 1 || o->n_draws > 1000000 || o->n_threads < 0 || o->n_threads > 1024)
+    return sn_fail(err, SN_E_ARGUMENT, "--seeds takes 1 to 64, --draws 1 to 1000000, --threads 0 to 1024");
+  if (sn_args_has(args, "window") && !(o->window_s > 0)) return sn_fail(err, SN_E_ARGUMENT, "--window %g: above 0 s", o->window_s);
+  o->seed = (uint64_t)seed;
+  return SN_OK;
+}
+
+/* Letters and digits of the target and the classes. */
+static void default_name(const sn_probe_options *o, char *name, size_t room) {
+  snprintf(name, room, "%s%s%s%s", o->target, o->classes != NULL ? "-" : "", o->classes != NULL ? o->classes : "",
+           o->transductive ? "-transductive" : "");
+  for (char *c = name; *c != '\0'; c++)
+    if (!((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') || *c == '_')) *c = '-';
+}
+
+static sn_status check_name(const char *name, sn_error *err) {
+  if (name[0] == '\0' || name[0] == '.' || strchr(name, '/') != NULL || strlen(name) > 200)
+    return sn_fail(err, SN_E_ARGUMENT, "--name '%s': a file name without '/', not beginning with '.'", name);
+  return SN_OK;
+}
+
+static sn_status save(const sn_probe_options *o, const char *name, const sn_string *json, sn_error *err) {
+  char file[256];
+  snprintf(file, sizeof file, "%.200s.json", name);
+  for (int64_t r = 0; r < o->n_runs; r++) {
+    char *folder = NULL, *path = NULL;
+    sn_status status = sn_path_join(o->runs[r], "probes", &folder, err);
+    if (status == SN_OK) status = sn_make_directories(folder, err);
+    if (status == SN_OK) status = sn_path_join(folder, file, &path, err);
+    if (status == SN_OK) status = sn_write_file(path, json->data, json->length, err);
+    if (status == SN_OK) fprintf(stderr, "%s%s", r == 0 ? "written: " : ", ", path);
+    sn_free(folder);
+    sn_free(path);
+    if (status != SN_OK) return status;
+  }
+  fprintf(stderr, "\n");
+  return SN_OK;
+}
+
+static sn_status report(const sn_args *args, const sn_probe_options *o, const sn_probe_result *result, sn_error *err) {
+  sn_string json = {0};
+  sn_json_writer w;
+  char name[256];
+  sn_status status;
+  default_name(o, name, sizeof name);
+  if (sn_args_has(args, "name")) snprintf(name, sizeof name, "%s", sn_args_get(args, "name"));
+  sn_json_writer_init(&w, &json, 2);
+  sn_probe_write_json(result, &w);
+  SN_TRY_GOTO(sn_json_writer_finish(&w, err), done);
+  SN_TRY_GOTO(sn_string_append(&json, "\n", 1, err), done);
+  if (sn_args_has(args, "json")) printf("%s", json.data);
+  else sn_probe_print_table(result);
+  fflush(stdout);
+  status = save(o, name, &json, err);
+done:
+  sn_string_free(&json);
+  return status;
+}
+
+int sn_command_probe(int argc, char **argv);
+int sn_command_probe(int argc, char **argv) {
+  sn_args *args = NULL;
+  sn_probe_options options;
+  sn_probe_result *result = NULL;
+  const char **runs = NULL, **excluded = NULL;
+  sn_error err;
+  sn_status status;
+  int code = 0;
+  SN_TRY_GOTO(sn_args_parse(OPTIONS, "RUN...", 1, -1, argc, argv, &args, &err), fail);
+  if (sn_args_wants_help(args)) {
+    sn_args_print_help(OPTIONS, "probe", "RUN...",
+                       "Linear probes of frozen encoders. Several runs are joined over the folds that they were pretrained with: "
+                       "every item is predicted by an encoder that never saw its person. Beside them: random encoders of the same "
+                       "architecture, raw features and the majority class, with 95 % intervals over people.");
+    goto done;
+  }
+  SN_TRY_GOTO(sn_alloc(&runs, sn_args_positionals(args), sizeof *runs, "runs", &err), fail);
+  SN_TRY_GOTO(sn_alloc(&excluded, sn_args_count(args, "exclude"), sizeof *excluded, "recordings", &err), fail);
+  SN_TRY_GOTO(parse(args, runs, excluded, &options, &err), fail);
+  if (sn_args_has(args, "name")) SN_TRY_GOTO(check_name(sn_args_get(args, "name"), &err), fail);
+  SN_TRY_GOTO(sn_probe_run(&options, &result, &err), fail);
+  SN_TRY_GOTO(report(args, &options, result, &err), fail);
+  goto done;
+fail:
+  code = sn_terminal_fail("probe", &err);
+done:
+  sn_probe_result_destroy(result);
+  sn_args_destroy(args);
+  sn_free(runs);
+  sn_free(excluded);
+  return code;
+}
