@@ -25,6 +25,11 @@ struct sn_store {
   sn_store_fault *faults; /* sorted by row */
 };
 
+void sn_store_prepare_hdf5(void) {
+  H5dont_atexit();
+  H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+}
+
 static sn_status corrupt(const char *path, const char *what, sn_error *err) {
   return sn_fail(err, SN_E_CORRUPT, "%s: not a prepared store, or damaged: %s", path, what);
 }
@@ -203,7 +208,7 @@ sn_status sn_store_open(const char *path, const sn_manifest *manifest, const sn_
   sn_status status = SN_OK;
   SN_TRY(sn_alloc(&store, 1, sizeof *store, "prepared store", err));
   store->fd = -1;
-  H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+  sn_store_prepare_hdf5();
   SN_TRY_GOTO(sn_strdup(&store->path, path, "prepared store", err), fail);
   store->fd = open(path, O_RDONLY | O_CLOEXEC);
   if (store->fd < 0) {

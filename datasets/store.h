@@ -8,7 +8,9 @@
  *   /faults    uint8        JSON: lines that could not be conditioned [{line, code, offset, text_line, message, field}]
  *   attribute "key" of /    hex SHA-256 over the manifest's hash and /options
  * HDF5 is used to write it and to open it; values are read with pread at the offset of /values: no HDF5 call and no
- * lock in the loader's loop.  The file is written beside its name and renamed when it is complete. */
+ * lock in the loader's loop.  The file is written beside its name and renamed when it is complete.
+ *
+ * HDF5 has no locks in many builds: write and open from one thread at a time. */
 #ifndef SN_DATASETS_STORE_H
 #define SN_DATASETS_STORE_H
 

@@ -16,4 +16,8 @@ typedef struct sn_store_fault {
   sn_error error;
 } sn_store_fault;
 
+/* Before any use of HDF5. Its clean-up at the end of the process crashes on a file that could not be closed (a full
+ * disk), so it is switched off; its own printing of errors too. */
+void sn_store_prepare_hdf5(void);
+
 #endif

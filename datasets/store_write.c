@@ -1,6 +1,8 @@
 /* needs: full */
 /* Writing the prepared store: recordings are conditioned in parallel, a chunk of them at a time, and written in
  * order. */
+#include <errno.h>
+#include <fcntl.h>
 #include <hdf5.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -253,7 +255,7 @@ done:
 }
 
 static sn_status write_file(writing *w, sn_error *err) {
-  H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+  sn_store_prepare_hdf5();
   w->file = H5Fcreate(w->path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
   if (w->file < 0) return sn_fail(err, SN_E_IO, "%s: cannot be created", w->path);
   sn_status status = create_values(w, err);
@@ -264,19 +266,37 @@ static sn_status write_file(writing *w, sn_error *err) {
   return status;
 }
 
-static sn_status check_space(const char *path, int64_t bytes, sn_error *err) {
+/* Room for everything, asked of the file system before HDF5 writes anything: HDF5 cannot recover from a file that it
+ * fails to close. A file system that cannot reserve (fallocate) is only asked for its free space. */
+static sn_status reserve(const writing *w, int64_t bytes, sn_error *err) {
   char *folder = NULL;
   int64_t free_bytes = 0;
-  SN_TRY(sn_strdup(&folder, path, "path", err));
+  SN_TRY(sn_strdup(&folder, w->path, "path", err));
   char *slash = strrchr(folder, '/');
   if (slash != NULL) slash[slash == folder] = 0;
   sn_status status = sn_free_space(slash != NULL ? folder : ".", &free_bytes, err);
-  if (status == SN_OK && free_bytes < bytes) {
-    status = sn_fail(err, SN_E_IO, "%s: the store needs %" PRId64 " MiB, there are %" PRId64 " MiB free", path,
-                     bytes >> 20, free_bytes >> 20);
-  }
   sn_free(folder);
+  SN_TRY(status);
+  if (free_bytes < bytes) {
+    return sn_fail(err, SN_E_IO, "%s: the store needs %" PRId64 " MiB, there are %" PRId64 " MiB free", w->path,
+                   bytes >> 20, free_bytes >> 20);
+  }
+  int fd = open(w->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd < 0) return sn_fail(err, SN_E_IO, "%s: cannot be created: %s", w->path, strerror(errno));
+  if (fallocate(fd, 0, 0, (off_t)bytes) != 0 && errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL) {
+    status = sn_fail(err, SN_E_IO, "%s: no room for the %" PRId64 " MiB of the store: %s", w->path, bytes >> 20,
+                     strerror(errno));
+  }
+  close(fd);
   return status;
+}
+
+static int64_t bytes_needed(const writing *w) {
+  int64_t bytes = 4 * w->n_values + w->n_entries * (int64_t)sizeof(sn_store_entry) + (INT64_C(1) << 20);
+  for (int64_t i = 0; i < w->manifest->n; i++) {
+    for (int c = 0; c < SN_MANIFEST_COLUMNS; c++) bytes += (int64_t)strlen(w->manifest->rows[i].cells[c]) + 1;
+  }
+  return bytes;
 }
 
 sn_status sn_store_write(const char *path, const sn_manifest *manifest, const sn_ecg_options *ecg,
@@ -296,8 +316,8 @@ sn_status sn_store_write(const char *path, const sn_manifest *manifest, const sn
   w->path = temporary.data;
   SN_TRY_GOTO(sn_conditioned_create(&c, &w->conditioned, err), done);
   SN_TRY_GOTO(plan(w, err), done);
-  SN_TRY_GOTO(check_space(path, 4 * w->n_values + (INT64_C(1) << 20), err), done);
   begun = true;
+  SN_TRY_GOTO(reserve(w, bytes_needed(w), err), done);
   SN_TRY_GOTO(write_file(w, err), done);
   SN_TRY_GOTO(sn_fsync_path(w->path, err), done);
   SN_TRY_GOTO(sn_rename(w->path, path, err), done);

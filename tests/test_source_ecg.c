@@ -8,6 +8,7 @@
 #include <cmocka.h>
 #include <dirent.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/resource.h>
 
 #include "cohort.h"
@@ -627,6 +628,43 @@ static void test_damaged_stores_are_refused(void **state) {
   cohort_remove(root);
 }
 
+/* No room for the file: io, the old store as it was, nothing left beside it. */
+static void test_a_full_disk_while_preparing(void **state) {
+  char *root = cohort_directory(), path[4096], folder[4096];
+  cohort_write_many(root, 4, 60, 250);
+  sn_manifest *m = index_of(root);
+  sn_ecg_options ecg = sn_ecg_defaults();
+  sn_store_write_options w = {0};
+  sn_store *store = NULL;
+  sn_error err;
+  cohort_path(root, "out", folder, sizeof folder);
+  CHECK(sn_make_directories(folder, fault));
+  cohort_path(root, "out/prepared.h5", path, sizeof path);
+  CHECK(sn_store_write(path, m, &ecg, &w, NULL, fault));
+  struct rlimit before, low;
+  assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+  signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit then fails as on a full disk */
+  for (rlim_t limit = 0; limit < 100000; limit += 8191) {
+    low = before;
+    low.rlim_cur = limit;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &low), 0);
+    sn_status status = sn_store_write(path, m, &ecg, &w, NULL, &err);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(status, SN_E_IO);
+    assert_non_null(strstr(err.message, "prepared.h5"));
+    CHECK(sn_store_open(path, m, &ecg, &store, fault));
+    sn_store_close(store);
+    sn_dir_entry *entries = NULL;
+    int64_t n = 0;
+    CHECK(sn_dir_list(folder, &entries, &n, fault));
+    assert_int_equal(n, 1);
+    sn_dir_free(entries, n);
+  }
+  signal(SIGXFSZ, SIG_DFL);
+  sn_manifest_destroy(m);
+  cohort_remove(root);
+}
+
 static void test_a_fault_while_preparing_is_kept(void **state) {
   char *root = cohort_directory();
   cohort_write_many(root, 20, 20, 250);
@@ -671,6 +709,7 @@ int main(void) {
                                      cmocka_unit_test(test_the_store_gives_the_same_bits),
                                      cmocka_unit_test(test_a_store_of_other_data_or_options_is_refused),
                                      cmocka_unit_test(test_damaged_stores_are_refused),
+                                     cmocka_unit_test(test_a_full_disk_while_preparing),
                                      cmocka_unit_test(test_a_fault_while_preparing_is_kept)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
