@@ -391,6 +391,11 @@ static void write_row(const sn_probe_result *r, int64_t i, sn_json_writer *w) {
   sn_json_begin_array(w);
   for (int64_t f = 0; f < r->n_folds && !majority; f++) sn_json_write_f64(w, row->folds[f].C);
   sn_json_end_array(w);
+  /* What recipes are tuned by: the inner folds' score, which saw no test item. */
+  sn_json_write_key(w, "inner_score");
+  sn_json_begin_array(w);
+  for (int64_t f = 0; f < r->n_folds && !majority; f++) sn_json_write_f64(w, row->folds[f].inner_score);
+  sn_json_end_array(w);
   if (row->chosen != NULL) {
     sn_json_write_key(w, "pool");
     sn_json_begin_array(w);
