@@ -54,11 +54,12 @@ typedef struct sn_probe_options {
 sn_probe_options sn_probe_defaults(void);
 
 typedef struct sn_probe_row {
-  char encoder[16];          /* "pretrained", "random", "raw", "majority" */
+  char encoder[16];          /* "pretrained", "random", "raw", "majority"; "finetuned", "scratch" */
   char pool[16];             /* "" where there is none; "chosen" */
   int64_t seed;              /* -1 none */
   sn_fold_result *folds;     /* (n_folds); zeros for majority */
   sn_pool_kind *chosen;      /* (n_folds) pool of the row "chosen", else NULL */
+  int64_t *steps;            /* (n_folds) fine-tuning: the step that predicts; NULL for a linear probe */
   double *scores;            /* (n_items, outputs) */
   sn_interval metrics[SN_N_METRICS];
   double *fold_values;       /* (n_folds, SN_N_METRICS), NaN undefined */
@@ -82,6 +83,7 @@ typedef struct sn_probe_result {
   int64_t *per_class;        /* (n_classes) tested */
   int64_t n_subjects, n_recordings, n_windows;
   int64_t n_configurations;  /* tried on inner folds for one row */
+  char selection[200];       /* how what a row is made of was chosen; "": the linear probe's way */
   bool per_beat;
   int64_t n_rows;
   sn_probe_row *rows;

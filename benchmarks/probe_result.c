@@ -109,18 +109,21 @@ static int64_t rows_of(const sn_probe_result *r, const char *encoder, const char
   return n;
 }
 
-static sn_status add_pair(sn_probe_context *p, const sn_bootstrap *b, int64_t a, const char *other, const char *other_pool,
-                          sn_error *err) {
+/* The mean of rows a (n_a) minus the mean of the rows of another encoder; nothing when there are none. */
+static sn_status add_pair(sn_probe_context *p, const sn_bootstrap *b, const int64_t *a, int64_t n_a, const char *other,
+                          const char *other_pool, sn_error *err) {
   sn_probe_result *r = p->result;
   int64_t rows[MOST_SEEDS], capacity = r->n_pairs;
   const int64_t n = rows_of(r, other, other_pool, rows);
+  if (n == 0) return SN_OK;
   SN_TRY(sn_grow(&r->pairs, &capacity, r->n_pairs + 1, sizeof *r->pairs, "probe", err));
   sn_probe_pair *pair = &r->pairs[r->n_pairs++];
   memset(pair, 0, sizeof *pair);
-  snprintf(pair->a, sizeof pair->a, "%s", r->rows[a].encoder);
+  snprintf(pair->a, sizeof pair->a, "%s", r->rows[a[0]].encoder);
   snprintf(pair->b, sizeof pair->b, "%s", other);
-  snprintf(pair->pool, sizeof pair->pool, "%s", r->rows[a].pool);
-  for (int m = 0; m < SN_N_METRICS; m++) SN_TRY(sn_bootstrap_interval(b, (sn_metric)m, &a, 1, rows, n, &pair->metrics[m], err));
+  snprintf(pair->pool, sizeof pair->pool, "%s", r->rows[a[0]].pool);
+  for (int m = 0; m < SN_N_METRICS; m++)
+    SN_TRY(sn_bootstrap_interval(b, (sn_metric)m, a, n_a, rows, n, &pair->metrics[m], err));
   return SN_OK;
 }
 
@@ -163,8 +166,13 @@ static sn_status intervals(sn_probe_context *p, sn_error *err) {
   const int64_t n = rows_of(r, "pretrained", NULL, rows);
   for (int64_t i = 0; i < n; i++) {
     SN_TRY_GOTO(add_mean(p, b, r->rows[rows[i]].pool, err), done);
-    SN_TRY_GOTO(add_pair(p, b, rows[i], "random", r->rows[rows[i]].pool, err), done);
-    SN_TRY_GOTO(add_pair(p, b, rows[i], "raw", NULL, err), done);
+    SN_TRY_GOTO(add_pair(p, b, &rows[i], 1, "random", r->rows[rows[i]].pool, err), done);
+    SN_TRY_GOTO(add_pair(p, b, &rows[i], 1, "raw", NULL, err), done);
+  }
+  const int64_t n_tuned = rows_of(r, "finetuned", NULL, rows);
+  if (n_tuned > 0) {
+    SN_TRY_GOTO(add_pair(p, b, rows, n_tuned, "scratch", NULL, err), done);
+    SN_TRY_GOTO(add_pair(p, b, rows, n_tuned, "majority", NULL, err), done);
   }
 done:
   sn_bootstrap_destroy(b);
@@ -275,6 +283,7 @@ void sn_probe_result_destroy(sn_probe_result *r) {
     if (r->scored != NULL) sn_scored_destroy(r->scored[i]);
     sn_free(r->rows[i].folds);
     sn_free(r->rows[i].chosen);
+    sn_free(r->rows[i].steps);
     sn_free(r->rows[i].scores);
     sn_free(r->rows[i].fold_values);
   }
@@ -308,8 +317,10 @@ static void key_bool(sn_json_writer *w, const char *key, bool value) {
 }
 
 static void write_protocol(const sn_probe_result *r, sn_json_writer *w) {
-  char selection[160];
-  snprintf(selection, sizeof selection, "C from %d values 1e-4..1e4%s by %" PRId64 " grouped inner folds on %s", SN_PROBE_C,
+  char selection[200];
+  if (r->selection[0] != '\0') snprintf(selection, sizeof selection, "%s", r->selection);
+  else
+    snprintf(selection, sizeof selection, "C from %d values 1e-4..1e4%s by %" PRId64 " grouped inner folds on %s", SN_PROBE_C,
            r->n_configurations > SN_PROBE_C ? " and the pool of rows \"chosen\"" : "", r->n_inner_folds, sn_metric_name(r->metric));
   sn_json_write_key(w, "protocol");
   sn_json_begin_object(w);
@@ -380,16 +391,19 @@ static void write_row(const sn_probe_result *r, int64_t i, sn_json_writer *w) {
   sn_json_write_key(w, "pool");
   sn_json_write_string(w, row->pool[0] != '\0' ? row->pool : NULL);
   sn_json_write_key(w, "probe");
-  sn_json_write_string(w, majority ? NULL : "linear");
+  sn_json_write_string(w, majority ? NULL : row->steps != NULL ? "finetune" : "linear");
   sn_json_write_key(w, "seed");
   if (row->seed < 0) sn_json_write_null(w);
   else sn_json_write_i64(w, row->seed);
   if (r->transductive) key_bool(w, "transductive", true);
   sn_json_write_key(w, "selected");
   sn_json_begin_object(w);
-  sn_json_write_key(w, "C");
+  sn_json_write_key(w, row->steps != NULL ? "step" : "C");
   sn_json_begin_array(w);
-  for (int64_t f = 0; f < r->n_folds && !majority; f++) sn_json_write_f64(w, row->folds[f].C);
+  for (int64_t f = 0; f < r->n_folds && !majority; f++) {
+    if (row->steps != NULL) sn_json_write_i64(w, row->steps[f]);
+    else sn_json_write_f64(w, row->folds[f].C);
+  }
   sn_json_end_array(w);
   /* What recipes are tuned by: the inner folds' score, which saw no test item. */
   sn_json_write_key(w, "inner_score");

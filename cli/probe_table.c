@@ -61,7 +61,9 @@ static void print_title(const sn_probe_result *r) {
   printf("; %" PRId64 " windows encoded\n", r->n_windows);
   if (strcmp(r->kind, "fixed") == 0) printf("  fixed split");
   else printf("  %" PRId64 " of %" PRId64 " folds of %s, joined and scored once", r->n_folds, r->n_folds_planned, unit);
-  printf("; linear probe, C of %d values%s by %" PRId64 " inner folds on %s\n", SN_PROBE_C,
+  if (r->selection[0] != '\0') printf("; %s\n", r->selection);
+  else
+    printf("; linear probe, C of %d values%s by %" PRId64 " inner folds on %s\n", SN_PROBE_C,
          r->n_configurations > SN_PROBE_C ? " (and the pool of \"chosen\")" : "", r->n_inner_folds, sn_metric_name(r->metric));
   printf("  95 %% intervals: bootstrap over %" PRId64 " %s, %" PRId64 " draws (%" PRId64 " drawn again)%s\n\n", r->n_subjects, unit,
          r->n_draws, r->n_redrawn, r->balanced ? "; class weights balanced" : "");
@@ -76,7 +78,8 @@ static void print_rows(const sn_probe_result *r, const sn_metric *shown, int n) 
     const sn_probe_row *row = &r->rows[i];
     char name[48];
     if (strcmp(row->encoder, "random") == 0) continue;
-    snprintf(name, sizeof name, "%s%s", row->encoder, word);
+    if (row->steps != NULL) snprintf(name, sizeof name, "%s, seed %" PRId64 "%s", row->encoder, row->seed, word);
+    else snprintf(name, sizeof name, "%s%s", row->encoder, word);
     /* The random encoders stand before the raw features: one line per pool, the mean of the seeds. */
     if (strcmp(row->encoder, "raw") == 0) {
       for (int64_t k = 0; k < r->n_means; k++) {
@@ -155,9 +158,10 @@ static void print_notes(const sn_probe_result *r) {
     any = true;
   }
   if (any) printf("\n");
-  printf("  C of %s%s%s:", first->encoder, first->pool[0] != '\0' ? ", " : "", first->pool);
-  for (int64_t f = 0; f < r->n_folds; f++) printf(" %.3g", first->folds[f].C);
-  printf("; %" PRId64 " configurations tried on inner folds\n", r->n_configurations);
+  printf("  %s of %s%s%s:", first->steps != NULL ? "step" : "C", first->encoder, first->pool[0] != '\0' ? ", " : "", first->pool);
+  for (int64_t f = 0; f < r->n_folds && first->steps != NULL; f++) printf(" %" PRId64, first->steps[f]);
+  for (int64_t f = 0; f < r->n_folds && first->steps == NULL; f++) printf(" %.3g", first->folds[f].C);
+  printf("; %" PRId64 " configuration%s tried\n", r->n_configurations, r->n_configurations == 1 ? "" : "s on inner folds");
   if (r->leaked_subjects > 0)
     printf("  TRANSDUCTIVE: pretraining saw %" PRId64 " of the test %s\n", r->leaked_subjects, r->persons_unknown ? "recordings" : "people");
   else printf("  leakage: none of the test %s stands in pretraining (ids, and contents by %s checksum)\n",
@@ -166,7 +170,9 @@ static void print_notes(const sn_probe_result *r) {
     printf("  dropped: %" PRId64 " %s (%s%s)\n", r->drops[k].n, r->drops[k].reason, r->drops[k].example, r->drops[k].n > 1 ? ", ..." : "");
   if (r->n_filled > 0) printf("  raw features: %" PRId64 " missing values replaced by training medians\n", r->n_filled);
   if (r->n_unconverged > 0) printf("  %" PRId64 " of %" PRId64 " fits did not reach the gradient goal\n", r->n_unconverged, r->n_fits);
-  printf("  encoder frozen: sha256 %.16s before and after; step %" PRId64 "; %.1f s\n", r->encoder_sha256, r->checkpoint_step, r->seconds);
+  if (r->encoder_sha256[0] != '\0') printf("  encoder frozen: sha256 %.16s before and after; step", r->encoder_sha256);
+  else printf("  from step");
+  printf(" %" PRId64 "; %.1f s\n", r->checkpoint_step, r->seconds);
 }
 
 void sn_probe_print_table(const sn_probe_result *r) {

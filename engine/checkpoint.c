@@ -63,17 +63,20 @@ static void write_state_fields(sn_json_writer *w, const sn_train_state *state) {
   sn_json_write_i64(w, state->best_step);
   sn_json_write_key(w, "best_score");
   sn_json_write_f64(w, state->best_score);
+  sn_json_write_key(w, "best_tie");
+  sn_json_write_f64(w, state->best_tie);
 }
 
 /* What only runs with phases or evaluations have. */
 static sn_status read_optional(const sn_json *root, sn_train_state *state, sn_error *err) {
   state->best_step = -1;
-  state->best_score = NAN;
+  state->best_score = state->best_tie = NAN;
   if (sn_json_get(root, "phase_updates") != NULL)
     SN_TRY(sn_json_get_i64(root, "phase_updates", &state->phase_updates, err));
   if (sn_json_get(root, "best_step") == NULL) return SN_OK;
   SN_TRY(sn_json_get_i64(root, "best_step", &state->best_step, err));
-  return sn_json_get_f64(root, "best_score", &state->best_score, err);
+  SN_TRY(sn_json_get_f64(root, "best_score", &state->best_score, err));
+  return sn_json_get_f64(root, "best_tie", &state->best_tie, err);
 }
 
 sn_status sn_checkpoint_read_state(const char *path, sn_train_state *state, sn_json **json, sn_error *err) {

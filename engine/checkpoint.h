@@ -22,7 +22,7 @@ typedef struct sn_train_state {
   int64_t nonfinite_steps, nonfinite_in_row, empty_steps;
   int64_t phase_updates;    /* updates before the phase began: bias correction counts from there */
   int64_t best_step;        /* of the evaluations so far; -1: none */
-  double best_score;
+  double best_score, best_tie;
   int64_t n_threads;
   char isa[16], dtype[8], version[16];
   char content_hash[65];    /* of the source */

@@ -81,7 +81,7 @@ static sn_status choose_task(trainer *t, sn_error *err) {
   const int64_t steps = sn_config_int(t->config, "train.steps");
   t->phase = -1;
   t->state.best_step = -1;
-  t->state.best_score = NAN;
+  t->state.best_score = t->state.best_tie = NAN;
   if (t->options->task == NULL) {
     t->task = (sn_train_task){.create_model = create_objective_model, .layer_decay = 1, .n_phases = 1,
                               .phases = {{0, steps, sn_config_real(t->config, "train.lr")}}};
@@ -230,6 +230,7 @@ static sn_status load_checkpoint(trainer *t, bool *resumed, sn_error *err) {
   s->phase_updates = old.phase_updates;
   s->best_step = old.best_step;
   s->best_score = old.best_score;
+  s->best_tie = old.best_tie;
   *resumed = true;
 done:
   sn_free(path);
@@ -416,9 +417,13 @@ static sn_status evaluate(trainer *t, sn_train_scores *scores, sn_error *err) {
   *scores = (sn_train_scores){.score = NAN};
   if (!evaluates_at(t, t->state.step)) return SN_OK;
   SN_TRY(t->task.evaluate(t->task.user, t->model, t->device, t->product, scores, err));
-  if (isfinite(scores->score) && (t->state.best_step < 0 || scores->score > t->state.best_score)) {
+  const sn_train_state *s = &t->state;
+  if (isfinite(scores->score) &&
+      (s->best_step < 0 || scores->score > s->best_score ||
+       (scores->score == s->best_score && scores->tie > s->best_tie))) {
     t->state.best_step = t->state.step;
     t->state.best_score = scores->score;
+    t->state.best_tie = isfinite(scores->tie) ? scores->tie : 0;
   }
   return SN_OK;
 }

@@ -31,6 +31,7 @@ enum { SN_TRAIN_PHASES = 4, SN_TRAIN_SCORES = 4 };
 
 typedef struct sn_train_scores {
   double score;        /* what the best step is chosen by; NaN: undefined, never chosen */
+  double tie;          /* of equal scores the larger of these wins (a small part makes coarse metrics); then the earlier */
   int n;
   const char *names[SN_TRAIN_SCORES]; /* keys in metrics.jsonl */
   double values[SN_TRAIN_SCORES];

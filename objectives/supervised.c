@@ -225,7 +225,7 @@ static sn_status apply_loss(sn_tape *tape, sn_value **sum, const supervised *m, 
   sn_value *out[2], *target, *other;
   if (o->kind == SN_SUPERVISED_CLASS) {
     sn_softmax_xent_attr attr = {.labels = w->labels, .n = n, .class_weight = m->class_weight,
-                                 .label_smoothing = o->label_smoothing};
+                                 .label_smoothing = o->label_smoothing, .weight_rows = true};
     SN_TRY(sn_softmax_xent(tape, out, logits, &attr, err));
     *sum = out[0];
     return SN_OK;

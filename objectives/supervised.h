@@ -1,7 +1,7 @@
 /* Supervised learning on top of an encoder: fine-tuning, and the same training from random weights.
  *
  *   f = pool(encoder(all tokens));   y = sum over parts of W_part fc_norm_part(dropout f_part) + b
- *   classes: softmax cross-entropy with label smoothing and class weights; several labels at once: binary cross-entropy per
+ *   classes: softmax cross-entropy with label smoothing, a sample weighted by its class; several labels at once: binary cross-entropy per
  *   label; a value: L2 or smooth-L1 of the standardised value
  *
  * pool: mean over a sample's patch tokens, mean_max_std (three parts, each with its own norm and matrix: a linear head on

@@ -75,6 +75,7 @@ typedef struct task {
   sn_finetune_options options;
   double accuracy;
   bool falling; /* score: the first evaluation is the best */
+  bool tied;    /* all score the same, and the third wins by the tie */
   int n_scored;
 } task;
 
@@ -89,7 +90,8 @@ static sn_status score(void *user, const double *outputs, const uint8_t *present
   }
   t->accuracy = (double)right / N_VALIDATION;
   t->n_scored++;
-  scores->score = t->falling ? -t->n_scored : t->accuracy;
+  scores->score = t->tied ? 1 : t->falling ? -t->n_scored : t->accuracy;
+  scores->tie = t->tied && t->n_scored == 3 ? 1 : 0;
   scores->n = 1;
   scores->names[0] = "val_accuracy";
   scores->values[0] = t->accuracy;
@@ -327,6 +329,18 @@ static void test_patience_and_best(void **state) {
   free_task(t);
 }
 
+static void test_ties(void **state) {
+  task *t = make_task("ties", "", true);
+  t->tied = true;
+  sn_finetune_result r = finetune(t);
+  assert_int_equal(r.train.state.best_step, 18);
+  t->options.resume = true; /* nothing is left to do, and the choice is remembered */
+  r = finetune(t);
+  assert_int_equal(r.train.state.best_step, 18);
+  assert_true(r.train.state.best_tie == 1);
+  free_task(t);
+}
+
 /* --- the loss against its formula, for every pool and kind ----------------------------------------------------------- */
 
 static double expected_loss(const task *t, const double *y, const float *class_weight, double smoothing) {
@@ -337,7 +351,7 @@ static double expected_loss(const task *t, const double *y, const float *class_w
       const double lse = top + log(exp(y[2 * i] - top) + exp(y[2 * i + 1] - top));
       for (int c = 0; c < 2; c++) {
         const double target = (t->truth[i] == c ? 1 - smoothing : 0) + smoothing / 2;
-        sum += class_weight[c] * target * (lse - y[2 * i + c]);
+        sum += class_weight[t->truth[i]] * target * (lse - y[2 * i + c]);
       }
       weight += class_weight[t->truth[i]];
     } else if (t->options.head.kind == SN_SUPERVISED_MULTI) {
@@ -447,6 +461,6 @@ int main(void) {
       cmocka_unit_test(test_loss_is_its_formula), cmocka_unit_test(test_head_leaves_the_encoder_alone),
       cmocka_unit_test(test_full_moves_by_layer), cmocka_unit_test(test_learns),
       cmocka_unit_test(test_resume_is_bit_exact), cmocka_unit_test(test_patience_and_best),
-      cmocka_unit_test(test_weights_are_strict),  cmocka_unit_test(test_errors)};
+      cmocka_unit_test(test_ties), cmocka_unit_test(test_weights_are_strict),  cmocka_unit_test(test_errors)};
   return cmocka_run_group_tests(tests, make_root, remove_root);
 }

@@ -100,7 +100,7 @@ static const sn_rmsnorm_attr rmsnorm = {1e-6, SN_F32};
 static const sn_gelu_attr gelu_erf = {SN_GELU_ERF}, gelu_tanh = {SN_GELU_TANH};
 static const int32_t labels[T] = {4, -1, 2};
 static const float weights[C] = {0.5f, 2.0f, 1.0f, 0.25f, 3.0f};
-static const sn_softmax_xent_attr xent = {labels, T, NULL, 0.0}, xent_both = {labels, T, weights, 0.1};
+static const sn_softmax_xent_attr xent = {labels, T, NULL, 0.0, false}, xent_both = {labels, T, weights, 0.1, false};
 static const sn_smooth_l1_attr smooth = {0.5};
 static const sn_l2_normalize_attr l2 = {1e-12};
 static const sn_masked_patch_loss_attr patch_l2 = {SN_PATCH_L2, 0}, patch_l1 = {SN_PATCH_L1, 0};

@@ -54,7 +54,7 @@ static const sn_dropout_attr dropout = {0.2, 1, 2, 3, sample_ids, positions, ROW
 static const sn_drop_path_attr drop_path = {0.2, 1, 2, 3, sample_ids, ROWS};
 static const sn_segments segments = {offsets, 5};
 static const sn_segment_std_attr segment_std = {{offsets, 5}, 1e-5};
-static const sn_softmax_xent_attr xent = {labels, ROWS, NULL, 0.1};
+static const sn_softmax_xent_attr xent = {labels, ROWS, NULL, 0.1, false};
 static const sn_smooth_l1_attr smooth = {1.0};
 static const sn_l2_normalize_attr l2 = {1e-12};
 

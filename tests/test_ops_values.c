@@ -273,7 +273,7 @@ static void refusals(void **state) {
   double sum, weight;
   int32_t labels[3] = {0, 4, 1}, index[2] = {0, 3}, below[2] = {0, -3};
   int64_t offsets[3] = {0, 2, 1}, beyond[2] = {0, 4};
-  sn_softmax_xent_attr xent = {labels, 3, NULL, 0};
+  sn_softmax_xent_attr xent = {labels, 3, NULL, 0, false};
   sn_op_call call = {.op = &sn_op_softmax_xent, .attr = &xent, .n_in = 1, .in = {sn_tensor_2d(x, SN_F32, 3, 4)}};
   REQUIRE_OK(call.op->infer(&call, false, &error));
   call.out[0].data = &sum;

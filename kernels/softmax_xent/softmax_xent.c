@@ -37,7 +37,7 @@ sn_status sn_softmax_xent_check(const sn_op_call *call, sn_error *err) {
 
 double sn_softmax_xent_target_sum(const sn_softmax_xent_attr *attr, int32_t label, int64_t n_classes) {
   double s = attr->label_smoothing, sum = 0;
-  for (int64_t k = 0; k < n_classes && s > 0; k++) sum += sn_softmax_xent_weight(attr, k);
+  for (int64_t k = 0; k < n_classes && s > 0; k++) sum += sn_softmax_xent_target_weight(attr, label, k);
   return (1.0 - s) * sn_softmax_xent_weight(attr, label) + s / (double)n_classes * sum;
 }
 
@@ -52,7 +52,7 @@ static double ref_logsumexp(const sn_tensor *x, int64_t b, int64_t n_classes) {
 
 static double ref_target(const sn_softmax_xent_attr *a, int64_t b, int64_t k, int64_t n_classes) {
   double t = a->label_smoothing / (double)n_classes + (k == a->labels[b] ? 1.0 - a->label_smoothing : 0.0);
-  return t * sn_softmax_xent_weight(a, k);
+  return t * sn_softmax_xent_target_weight(a, a->labels[b], k);
 }
 
 static sn_status ref_forward(sn_device *device, const sn_op_call *call, sn_error *err) {
@@ -101,14 +101,16 @@ static const sn_op_impl *const impls[] = {&sn_softmax_xent_cpu, &sn_softmax_xent
 
 static const int32_t labels[7] = {4, 0, -1, 3, 2, -1, 1}, ignored[3] = {-1, -1, -1};
 static const float weights[5] = {0.5f, 2.0f, 1.0f, 0.25f, 3.0f};
-static const sn_softmax_xent_attr plain = {labels, 7, NULL, 0.0}, weighted = {labels, 7, weights, 0.0},
-                                  smoothed = {labels, 7, NULL, 0.1}, both = {labels, 7, weights, 0.2},
-                                  nothing = {ignored, 3, NULL, 0.0}, no_rows = {labels, 0, NULL, 0.0};
+static const sn_softmax_xent_attr plain = {labels, 7, NULL, 0.0, false}, weighted = {labels, 7, weights, 0.0, false},
+                                  smoothed = {labels, 7, NULL, 0.1, false}, both = {labels, 7, weights, 0.2, false},
+                                  by_row = {labels, 7, weights, 0.2, true},
+                                  nothing = {ignored, 3, NULL, 0.0, false}, no_rows = {labels, 0, NULL, 0.0, false};
 static const sn_op_sample samples[] = {
     {.name = "plain", .attr = &plain, .n_in = 1, .in = {SN_S2(7, 5)}},
     {.name = "weighted", .attr = &weighted, .n_in = 1, .in = {SN_S2(7, 5)}},
     {.name = "smoothed", .attr = &smoothed, .n_in = 1, .in = {SN_S2B(7, 5)}},
     {.name = "weighted_and_smoothed", .attr = &both, .n_in = 1, .in = {{.n_dims = 2, .shape = {7, 5}, .scale = 4.0}}},
+    {.name = "rows_weighted", .attr = &by_row, .n_in = 1, .in = {{.n_dims = 2, .shape = {7, 5}, .scale = 4.0}}},
     {.name = "above_chunk", .attr = &plain, .n_in = 1, .in = {SN_S2(7, 1031)}},
     {.name = "all_ignored", .attr = &nothing, .n_in = 1, .in = {SN_S2(3, 5)}, .why_zero = "all rows are ignored"},
     {.name = "no_rows", .attr = &no_rows, .n_in = 1, .in = {SN_S2(0, 5)}, .why_zero = "no rows"},

@@ -48,7 +48,7 @@ SN_INLINE double row_loss(const xent_context *k, int64_t b, double lse) {
   for (int64_t c = 0; c < k->n_classes; c += SN_CHUNK) {
     int64_t m = sn_min_i64(SN_CHUNK, k->n_classes - c);
     const float *v = sn_load(x, b * k->n_classes + c, m, buffer);
-    for (int64_t i = 0; i < m; i++) rest += sn_softmax_xent_weight(a, c + i) * (lse - (double)v[i]);
+    for (int64_t i = 0; i < m; i++) rest += sn_softmax_xent_target_weight(a, label, c + i) * (lse - (double)v[i]);
   }
   return loss + a->label_smoothing / (double)k->n_classes * rest;
 }
@@ -76,7 +76,7 @@ SN_INLINE void row_gradient(const xent_context *k, int64_t b) {
     const float *restrict v = sn_load(&k->call->in[0], at, m, xb);
     for (int64_t i = 0; i < m; i++) out[i] = label >= 0 ? total * sn_exp_f32(v[i] - lse) : 0.0f;
     if (label >= 0 && a->label_smoothing > 0)
-      for (int64_t i = 0; i < m; i++) out[i] -= spread * (float)sn_softmax_xent_weight(a, c + i);
+      for (int64_t i = 0; i < m; i++) out[i] -= spread * (float)sn_softmax_xent_target_weight(a, label, c + i);
     if (label >= c && label < c + m)
       out[label - c] -= (float)((1.0 - a->label_smoothing) * sn_softmax_xent_weight(a, label));
     for (int64_t i = 0; i < m; i++) out[i] *= dsum;
