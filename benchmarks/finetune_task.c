@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -97,44 +98,105 @@ fail:
   return status;
 }
 
+typedef struct member { uint64_t group; int64_t at; } member;
+
+static int by_group(const void *a, const void *b) {
+  const member *x = a, *y = b;
+  return x->group != y->group ? (x->group > y->group) - (x->group < y->group) : (x->at > y->at) - (x->at < y->at);
+}
+
+/* The stratum of a person is the rarest class that they have: the commonest, which most share, would stratify nothing. */
+static sn_status make_strata(const fold *f, const int64_t *pool, int64_t n, int32_t *strata, sn_error *err) {
+  const sn_finetune_cv *cv = f->cv;
+  const int64_t K = cv->data->labels->n_classes;
+  member *members = NULL;
+  int64_t *counts = NULL;
+  sn_status status;
+  SN_TRY_GOTO(sn_alloc(&members, n, sizeof *members, "fold", err), done);
+  SN_TRY_GOTO(sn_alloc(&counts, K + 1, sizeof *counts, "fold", err), done);
+  for (int64_t i = 0; i < n; i++) {
+    members[i] = (member){cv->groups[pool[i]], i};
+    counts[cv->labels[pool[i]] + 1]++;
+  }
+  qsort(members, (size_t)n, sizeof *members, by_group);
+  for (int64_t first = 0, last; first < n; first = last) {
+    int32_t rarest = -1;
+    for (last = first; last < n && members[last].group == members[first].group; last++) {
+      const int32_t label = cv->labels[pool[members[last].at]];
+      if (label >= 0 && (rarest < 0 || counts[label + 1] < counts[rarest + 1])) rarest = label;
+    }
+    for (int64_t i = first; i < last; i++) strata[members[i].at] = rarest;
+  }
+done:
+  sn_free(members);
+  sn_free(counts);
+  return status;
+}
+
+/* The inner part that validates: the first of those with the most classes. */
+static sn_status choose_part(const fold *f, const int64_t *pool, const int32_t *folds, int64_t n, int64_t n_folds,
+                             int32_t *chosen, sn_error *err) {
+  const int64_t K = f->cv->data->labels->n_classes;
+  uint8_t *there = NULL;
+  int64_t most = -1;
+  SN_TRY(sn_alloc(&there, n_folds * (K + 1), 1, "fold", err));
+  for (int64_t i = 0; i < n; i++) there[folds[i] * (K + 1) + f->cv->labels[pool[i]] + 1] = 1;
+  for (int64_t p = 0; p < n_folds; p++) {
+    int64_t classes = 0;
+    for (int64_t k = 1; k <= K; k++) classes += there[p * (K + 1) + k];
+    if (classes > most) *chosen = (int32_t)p;
+    most = classes > most ? classes : most;
+  }
+  sn_free(there);
+  return SN_OK;
+}
+
+static sn_status cut_inner(fold *f, const int64_t *pool, int64_t n, sn_error *err) {
+  const int64_t k = sn_config_int(f->config, "finetune.validation_folds");
+  int64_t n_folds = 0;
+  uint64_t *groups = NULL;
+  int32_t *strata = NULL, *folds = NULL, chosen = 0;
+  sn_status status;
+  SN_TRY_GOTO(sn_alloc(&groups, n, sizeof *groups, "fold", err), done);
+  SN_TRY_GOTO(sn_alloc(&strata, n, sizeof *strata, "fold", err), done);
+  SN_TRY_GOTO(sn_alloc(&folds, n, sizeof *folds, "fold", err), done);
+  for (int64_t i = 0; i < n; i++) groups[i] = f->cv->groups[pool[i]];
+  SN_TRY_GOTO(make_strata(f, pool, n, strata, err), done);
+  SN_TRY_GOTO(sn_grouped_folds(groups, strata, n, k, f->cv->options->probe.seed, folds, &n_folds, err), done);
+  SN_TRY_GOTO(choose_part(f, pool, folds, n, n_folds, &chosen, err), done);
+  for (int64_t i = 0; i < n; i++) {
+    item_list *list = folds[i] == chosen ? &f->validation : &f->train;
+    list->at[list->n++] = pool[i];
+  }
+done:
+  sn_free(groups);
+  sn_free(strata);
+  sn_free(folds);
+  return status;
+}
+
 /* Items of the fold's parts, and the validating ones among those of training. */
 static sn_status cut_parts(fold *f, sn_error *err) {
   const sn_finetune_cv *cv = f->cv;
-  const int64_t n = cv->items->n, k = sn_config_int(f->config, "finetune.validation_folds");
-  int64_t *pool = NULL, n_pool = 0, n_folds = 0;
-  uint64_t *groups = NULL;
-  int32_t *strata = NULL, *folds = NULL;
+  const int64_t n = cv->items->n;
+  int64_t *pool = NULL, n_pool = 0;
   sn_status status;
   SN_TRY_GOTO(sn_alloc(&f->train.at, n, sizeof *f->train.at, "fold", err), done);
   SN_TRY_GOTO(sn_alloc(&f->validation.at, n, sizeof *f->validation.at, "fold", err), done);
   SN_TRY_GOTO(sn_alloc(&f->test.at, n, sizeof *f->test.at, "fold", err), done);
   SN_TRY_GOTO(sn_alloc(&pool, n, sizeof *pool, "fold", err), done);
-  SN_TRY_GOTO(sn_alloc(&groups, n, sizeof *groups, "fold", err), done);
-  SN_TRY_GOTO(sn_alloc(&strata, n, sizeof *strata, "fold", err), done);
-  SN_TRY_GOTO(sn_alloc(&folds, n, sizeof *folds, "fold", err), done);
   for (int64_t i = 0; i < n; i++) {
     const uint8_t part = cv->data->parts[f->number * cv->data->manifest->n + cv->items->recording[i]];
     if (part == SN_PART_TEST) f->test.at[f->test.n++] = i;
-    if (part != SN_PART_TRAIN) continue;
-    groups[n_pool] = cv->groups[i];
-    strata[n_pool] = cv->labels[i];
-    pool[n_pool++] = i;
+    if (part == SN_PART_TRAIN) pool[n_pool++] = i;
   }
-  if (n_pool == 0 || f->test.n == 0) {
+  if (n_pool == 0 || f->test.n == 0)
     status = sn_fail(err, SN_E_ARGUMENT, "fold %" PRId64 ": %" PRId64 " items with a label to train on, %" PRId64 " to test",
                      f->number, n_pool, f->test.n);
-    goto done;
-  }
-  SN_TRY_GOTO(sn_grouped_folds(groups, strata, n_pool, k, cv->options->probe.seed, folds, &n_folds, err), done);
-  for (int64_t i = 0; i < n_pool; i++) {
-    item_list *list = folds[i] == 0 ? &f->validation : &f->train;
-    list->at[list->n++] = pool[i];
-  }
+  else
+    status = cut_inner(f, pool, n_pool, err);
 done:
   sn_free(pool);
-  sn_free(groups);
-  sn_free(strata);
-  sn_free(folds);
   return status;
 }
 

@@ -2,8 +2,8 @@
 /* `sonde finetune`: fine-tuned encoders measured as probes are (probe.h): the same items, folds, leakage guard, units, metrics
  * and bootstrap, so that the rows stand beside those of a probe.
  *
- * A FOLD.  Its training people are cut into finetune.validation_folds grouped parts, stratified by class; part 0 validates, the
- * others are trained on.  The step with the best metric on the validating items (probabilities of their windows averaged; of
+ * A FOLD.  Its training people are cut into finetune.validation_folds grouped parts, stratified by the rarest class that a
+ * person has; the first of the parts with the most classes validates, the others are trained on.  The step with the best metric on the validating items (probabilities of their windows averaged; of
  * equals the one with the lower loss there) is kept, and its checkpoint predicts the test items, once.  Values are standardised on what is trained on.
  * ROWS.  finetuned (n_seeds seeds), scratch (the same training from random weights, same seeds) when asked for, majority.
  * A recording that is too short, or whose windows cannot be read, is dropped from every row and counted.
