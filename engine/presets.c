@@ -6,7 +6,7 @@ const sn_preset sn_presets[] = {
     {"ecg-tiny", "0.8 M parameters: minutes on a laptop", "ecg",
      "model.width=128\nmodel.depth=4\nmodel.heads=4\n"
      "mae.decoder_width=96\nmae.decoder_depth=1\nmae.decoder_heads=3\nmae.mask_ratio=0.75\n"
-     "train.steps=1500\ntrain.lr=2e-3\ntrain.weight_decay=0.05\ntrain.clip=1\ntrain.warmup=0.05\n"
+     "train.steps=2500\ntrain.lr=2e-3\ntrain.weight_decay=0.05\ntrain.clip=1\ntrain.warmup=0.05\n"
      "train.pack_tokens=6400\n"},
     {"ecg-small", "21 M parameters (ViT-S)", "ecg",
      "model.width=384\nmodel.depth=12\nmodel.heads=6\n"
