@@ -17,6 +17,7 @@ static sn_status add_row(sn_finetune_cv *cv, const char *encoder, int64_t seed, 
   row->from_run = from_run;
   SN_TRY(sn_alloc(&row->scores, cv->items->n * cv->n_outputs, sizeof *row->scores, "scores", err));
   SN_TRY(sn_alloc(&row->counts, cv->items->n, sizeof *row->counts, "scores", err));
+  SN_TRY(sn_alloc(&row->best_score, cv->data->n_folds, sizeof *row->best_score, "scores", err));
   return sn_alloc(&row->best_step, cv->data->n_folds, sizeof *row->best_step, "scores", err);
 }
 
@@ -34,6 +35,7 @@ void sn_finetune_cv_free(sn_finetune_cv *cv) {
     sn_free(cv->rows[r].scores);
     sn_free(cv->rows[r].counts);
     sn_free(cv->rows[r].best_step);
+    sn_free(cv->rows[r].best_score);
   }
   sn_free(cv->rows);
   sn_free(cv->labels);
@@ -167,6 +169,7 @@ static sn_status copy_rows(const sn_finetune_cv *cv, sn_probe_context *p, const 
     if (!trained) continue;
     SN_TRY(sn_alloc(&row->steps, cv->data->n_folds, sizeof *row->steps, "table", err));
     memcpy(row->steps, from->best_step, (size_t)cv->data->n_folds * sizeof *row->steps);
+    for (int64_t f = 0; f < cv->data->n_folds; f++) row->folds[f].inner_score = from->best_score[f];
   }
   return SN_OK;
 }

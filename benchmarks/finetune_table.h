@@ -13,6 +13,7 @@ typedef struct sn_finetune_row {
   double *scores;       /* (items, n_outputs) of the tested */
   int64_t *counts;      /* (items) windows that were averaged; 0: not there */
   int64_t *best_step;   /* (folds) */
+  double *best_score;   /* (folds) of the metric chosen by, on validating items */
 } sn_finetune_row;
 
 typedef struct sn_finetune_cv {

@@ -509,6 +509,7 @@ static sn_status train_and_test(sn_finetune_cv *cv, fold *f, sn_finetune_row *ro
     status = sn_fail(err, SN_END, "stopped in %s, saved", run);
     goto done;
   }
+  row->best_score[f->number] = result.train.state.best_score * (sn_metric_larger_is_better(cv->chosen_by) ? 1 : -1);
   status = test(f, &options, result.train.state.best_step, row, err);
 done:
   sn_free(v.scores);

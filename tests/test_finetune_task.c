@@ -157,6 +157,10 @@ static void test_rhythm_beats_majority(void **state) {
   if (!(result->pairs[1].metrics[SN_METRIC_AUROC].low > 0)) fail_msg("not above the majority");
   for (int f = 0; f < 2; f++) assert_true(row(result, "finetuned")->steps[f] % 10 == 0 && row(result, "finetuned")->steps[f] > 0);
   assert_null(row(result, "majority")->steps);
+  for (int f = 0; f < 2; f++) {
+    const double inner = row(result, "finetuned")->folds[f].inner_score;
+    assert_true(inner > 0.5 && inner <= 1);
+  }
   assert_int_equal(result->leaked_subjects, 0);
   sn_string text = {0};
   sn_json_writer writer;
