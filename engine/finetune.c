@@ -1,5 +1,6 @@
 #include "engine/finetune.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -73,7 +74,17 @@ done:
   return status;
 }
 
-sn_status sn_finetune_load_encoder(const char *run, int64_t step, bool use_ema, const sn_config *config,
+static sn_status check_patch_step(const char *path, double patch_step, sn_error *err) {
+  sn_train_state state;
+  sn_json *json = NULL;
+  SN_TRY(sn_checkpoint_read_state(path, &state, &json, err));
+  sn_json_destroy(json);
+  if (fabs(state.patch_step - patch_step) <= 1e-9 * fabs(patch_step)) return SN_OK;
+  return sn_fail(err, SN_E_STATE, "%s: pretrained on patches of %g s, those given here are %g s apart: keep data.patch and "
+                 "data.rate as they were", path, state.patch_step, patch_step);
+}
+
+sn_status sn_finetune_load_encoder(const char *run, int64_t step, bool use_ema, double patch_step, const sn_config *config,
                                    const sn_log *log, sn_params *params, sn_weight_report *report, sn_error *err) {
   char *path = NULL, *file = NULL;
   memset(report, 0, sizeof *report);
@@ -82,6 +93,7 @@ sn_status sn_finetune_load_encoder(const char *run, int64_t step, bool use_ema, 
     return sn_fail(err, SN_E_STATE, "%s: there is no complete checkpoint%s to start from", run,
                    step >= 0 ? " of that step" : "");
   if (status != SN_OK) return status;
+  SN_TRY_GOTO(check_patch_step(path, patch_step, err), done);
   SN_TRY_GOTO(sn_path_join(path, use_ema ? "ema.safetensors" : "model.safetensors", &file, err), done);
   SN_TRY_GOTO(load_named(file, config, params, report, err), done);
   for (int64_t i = 0; i < sn_params_count(params); i++) sn_params_at(params, i)->version++;
@@ -138,8 +150,8 @@ static sn_status create_model(void *user, const sn_config *config, const sn_mode
   SN_TRY(make_model(f->options, shape, residual, &model, err));
   if (f->options->pretrained != NULL)
     SN_TRY_GOTO(sn_finetune_load_encoder(f->options->pretrained, f->options->pretrained_step,
-                                         sn_config_bool(config, "finetune.ema"), config, &f->options->log,
-                                         model->params, &f->weights, err),
+                                         sn_config_bool(config, "finetune.ema"), shape->patch_step, config,
+                                         &f->options->log, model->params, &f->weights, err),
                 fail);
   *out = model;
   return SN_OK;

@@ -67,9 +67,10 @@ SN_MUST_CHECK sn_status sn_finetune_predict(const sn_finetune_options *options, 
                                             int64_t n, double *outputs, uint8_t *present, sn_feature_report *report,
                                             sn_error *err);
 
-/* Encoder weights of a checkpoint (see WEIGHTS above) into params. use_ema: the moving average. */
-SN_MUST_CHECK sn_status sn_finetune_load_encoder(const char *run, int64_t step, bool use_ema, const sn_config *config,
-                                                 const sn_log *log, sn_params *params, sn_weight_report *report,
-                                                 sn_error *err);
+/* Encoder weights of a checkpoint (see WEIGHTS above) into params. use_ema: the moving average. patch_step: of the data that
+ * are to be encoded; a checkpoint of another one is SN_E_STATE, for the same number of values would mean another time. */
+SN_MUST_CHECK sn_status sn_finetune_load_encoder(const char *run, int64_t step, bool use_ema, double patch_step,
+                                                 const sn_config *config, const sn_log *log, sn_params *params,
+                                                 sn_weight_report *report, sn_error *err);
 
 #endif

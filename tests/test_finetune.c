@@ -416,7 +416,10 @@ static void test_weights_are_strict(void **state) {
   expect_failure(make_task("strict_2", "model.depth=3\n", true), SN_E_STATE, "backbone.blocks.2");
   expect_failure(make_task("strict_3", "model.depth=1\n", true), SN_E_STATE, "backbone.blocks.1");
   expect_failure(make_task("strict_4", "model.mlp_ratio=2\n", true), SN_E_STATE, "another shape");
-  task *t = make_task("strict_5", "", true);
+  task *t = make_task("strict_7", "", true);
+  t->options.train->patch_step_s *= 2; /* as many values to a patch, and another time between them */
+  expect_failure(t, SN_E_STATE, "patches");
+  t = make_task("strict_5", "", true);
   t->options.pretrained_step = 3;
   expect_failure(t, SN_E_STATE, "no complete checkpoint");
   t = make_task("strict_6", "finetune.ema=true\nfinetune.steps=2\n", true);

@@ -68,7 +68,7 @@ static int set_up(void **state) {
   if (sn_synth_ecg_write(&o, cohort, &n, NULL) != SN_OK) return 1;
   write_several();
   for (int i = 0; i < 2; i++) {
-    char fold[8];
+    char fold[32];
     snprintf(runs[i], sizeof runs[i], "%s/run%d", root, i);
     snprintf(fold, sizeof fold, "%d/2", i);
     pretrain(runs[i], fold);
@@ -272,6 +272,11 @@ static void test_refusals(void **state) {
   r->o.probe.runs = WHOLE;
   r->o.probe.n_runs = 1;
   refuse(r, SN_E_STATE, "transductive");
+  r = make("x7", "rhythm", "sinus,af");
+  set(r, "data.rate=50 Hz");
+  set(r, "data.filter_high=20 Hz");
+  set(r, "data.patch=0.4 s");
+  refuse(r, SN_E_STATE, "patches of 0.2 s");
   r = make("x4", "rhythm", "sinus,af");
   set(r, "finetune.pool=cls");
   refuse(r, SN_E_ARGUMENT, "class token");
