@@ -65,8 +65,9 @@ static sn_status draw(drawing *d, uint64_t seed, int64_t index, int64_t *redrawn
     if (complete(d, &missing)) return SN_OK;
     ++*redrawn;
   }
-  return sn_fail(err, SN_E_ARGUMENT, "bootstrap: class %lld stands in so few of %lld units that %d draws in a row miss it",
-                 (long long)missing, (long long)d->n_units, (int)MOST_ATTEMPTS);
+  return sn_fail(err, SN_E_ARGUMENT, "bootstrap: classes are so rare among %lld units that %d draws in a row miss one (class %lld last); "
+                 "leave the rarest out (--classes), or is the target a number (--task regression)?",
+                 (long long)d->n_units, (int)MOST_ATTEMPTS, (long long)missing);
 }
 
 static sn_status prepare(drawing *d, sn_error *err) {
