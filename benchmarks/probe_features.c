@@ -264,7 +264,7 @@ static sn_status raw_recordings(const sn_probe_items *items, const char *assume_
   sn_recording_pool *pool = NULL;
   const sn_open_options open = {.assume_unit = assume_unit};
   sn_status status;
-  SN_TRY(sn_recording_pool_create(items->manifest, 4, SN_VERIFY_NONE, &open, &pool, err));
+  SN_TRY(sn_recording_pool_create(items->manifest, 4, SN_VERIFY_NONE, &open, NULL, &pool, err));
   for (int64_t i = 0; i < items->n; i++) {
     const sn_recording *recording = NULL;
     if (!items->usable[i]) continue;

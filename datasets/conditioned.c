@@ -23,6 +23,7 @@ typedef struct layout {
   int64_t *per_frame;         /* (n_channels) native */
   int64_t rate_num, rate_den; /* of the view */
   int64_t nominal_tokens;
+  double filter_s;            /* length of the longest filter */
 } layout;
 
 struct sn_conditioned {
@@ -32,6 +33,8 @@ struct sn_conditioned {
   sn_recording_pool *pool;
   sn_block_cache *cache;
   int64_t n_layouts, layouts_capacity;
+  int64_t n_short_for_filter;
+  double filter_s;        /* the longest filter of these */
   layout *layouts;
   int32_t *layout_of;     /* (manifest->n) -1: line not ok */
   int64_t *first_segment; /* (manifest->n + 1) */
@@ -119,6 +122,8 @@ static sn_status layout_plan(const sn_conditioned *c, layout *l, const sn_manife
       }
       SN_TRY(sn_conditioner_plan_rate(sn_ecg_conditioner(c->ecg), num, info->rate_den, INT64_C(1) << 40, &plan, err));
       l->ratios[channel] = plan.ratio;
+      const double filter_s = (double)plan.filter_length / plan.native_hz;
+      if (filter_s > l->filter_s) l->filter_s = filter_s;
       l->needed[channel] = 1;
       if (i == 0 && k == 0) SN_TRY(set_rate(l, info, channel, err));
     }
@@ -212,6 +217,22 @@ static sn_status add_segments(sn_conditioned *c, const layout *l, const sn_manif
   return SN_OK;
 }
 
+/* Specs S2: a recording shorter than three lengths of its filter is mostly edge. */
+static void count_short_for_filter(sn_conditioned *c, const layout *l, const sn_manifest_info *info) {
+  int64_t longest = 0;
+  if (l->status != SN_OK || l->filter_s == 0) return;
+  for (int64_t s = 0; s < info->n_segments; s++) longest = info->n_frames[s] > longest ? info->n_frames[s] : longest;
+  const double seconds = (double)longest * (double)info->rate_den / (double)info->rate_num;
+  if (seconds >= 3 * l->filter_s) return;
+  c->n_short_for_filter++;
+  if (l->filter_s > c->filter_s) c->filter_s = l->filter_s;
+}
+
+int64_t sn_conditioned_short_for_filter(const sn_conditioned *conditioned, double *filter_s) {
+  *filter_s = conditioned->filter_s;
+  return conditioned->n_short_for_filter;
+}
+
 static sn_status plan_lines(sn_conditioned *c, sn_error *err) {
   const sn_manifest *m = c->options.manifest;
   layout_table table = {0};
@@ -243,6 +264,7 @@ static sn_status plan_lines(sn_conditioned *c, sn_error *err) {
       c->layout_of[i] = *slot - 1;
       status = add_segments(c, &c->layouts[*slot - 1], &info, &n_segments, err);
       c->first_segment[i + 1] = n_segments;
+      count_short_for_filter(c, &c->layouts[*slot - 1], &info);
     }
     sn_manifest_info_free(&info);
     if (status != SN_OK) goto done;
@@ -266,7 +288,7 @@ sn_status sn_conditioned_create(const sn_conditioned_options *options, sn_condit
   pass.condition.resample = SN_RESAMPLE_POLYPHASE; /* by 1:1, which copies */
   SN_TRY_GOTO(sn_ecg_create(&pass, &c->pass, err), fail);
   sn_open_options open = {.tolerant = options->tolerant, .assume_unit = options->assume_unit};
-  SN_TRY_GOTO(sn_recording_pool_create(options->manifest, c->options.most_open, options->verify, &open, &c->pool, err),
+  SN_TRY_GOTO(sn_recording_pool_create(options->manifest, c->options.most_open, options->verify, &open, &options->log, &c->pool, err),
               fail);
   SN_TRY_GOTO(sn_block_cache_create(options->cache_bytes, &c->cache, err), fail);
   SN_TRY_GOTO(plan_lines(c, err), fail);

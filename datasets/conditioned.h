@@ -35,6 +35,7 @@ typedef struct sn_conditioned_options {
   bool tolerant;
   const char *assume_unit; /* borrowed */
   const sn_store *store;   /* borrowed; NULL: blocks are computed */
+  sn_log log;              /* what is noticed of a recording at its first use */
 } sn_conditioned_options;
 
 typedef struct sn_conditioned sn_conditioned;
@@ -46,6 +47,8 @@ void sn_conditioned_destroy(sn_conditioned *conditioned); /* accepts NULL */
 /* Why the windows of a line cannot be planned: SN_OK, or what sn_leads_select or the conditioning said of its
  * channels. */
 sn_status sn_conditioned_usable(const sn_conditioned *conditioned, int64_t row, const sn_error **why);
+/* Lines whose longest segment is shorter than three lengths of its filter; *filter_s [out] the longest such filter. */
+int64_t sn_conditioned_short_for_filter(const sn_conditioned *conditioned, double *filter_s);
 int64_t sn_conditioned_nominal_tokens(const sn_conditioned *conditioned, int64_t row); /* of one window */
 
 /* A line as a recording: a value that views `conditioned`; nothing to free, and not to be destroyed. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "modalities/ecg/leads.h"
 
 enum { STRIPES = 64 };
 
@@ -22,13 +23,15 @@ struct sn_recording_pool {
   slot *slots;
   uint8_t *verified; /* (manifest->n) */
   uint64_t clock;
+  sn_log log;
   int64_t opened, open_now, most_open;
   pthread_mutex_t lock;
   pthread_mutex_t stripes[STRIPES]; /* one opens and verifies a recording at a time */
 };
 
 sn_status sn_recording_pool_create(const sn_manifest *manifest, int64_t most_open, sn_verify verify,
-                                   const sn_open_options *options, sn_recording_pool **out, sn_error *err) {
+                                   const sn_open_options *options, const sn_log *log, sn_recording_pool **out,
+                                   sn_error *err) {
   sn_recording_pool *pool = NULL;
   if (most_open < 1) return sn_fail(err, SN_E_ARGUMENT, "at least one recording must be allowed to be open");
   SN_TRY(sn_alloc(&pool, 1, sizeof *pool, "open recordings", err));
@@ -43,6 +46,7 @@ sn_status sn_recording_pool_create(const sn_manifest *manifest, int64_t most_ope
   pool->verify = verify;
   pool->n_slots = most_open;
   if (options != NULL) pool->options = *options;
+  if (log != NULL) pool->log = *log;
   pthread_mutex_init(&pool->lock, NULL);
   for (int i = 0; i < STRIPES; i++) pthread_mutex_init(&pool->stripes[i], NULL);
   *out = pool;
@@ -99,9 +103,23 @@ static slot *reserve_slot(sn_recording_pool *pool) {
   return oldest;
 }
 
+/* Leads in another order than their names say read as plausible ECG: only their sum rules tell. */
+static void check_leads(const sn_recording_pool *pool, int64_t row, const sn_recording *recording) {
+  sn_lead_check leads;
+  if (pool->log.write == NULL || sn_leads_check(recording, &leads, NULL) != SN_OK || !leads.mismatch) return;
+  double worst = 0;
+  for (int i = 0; i < 4; i++)
+    if (leads.rms_mv[i] > worst) worst = leads.rms_mv[i];
+  sn_log_write(&pool->log, SN_LOG_WARNING,
+               "%s: recorded limb leads differ from those derived from I and II by up to %.0f uV rms: are the leads in the "
+               "order that their names say?",
+               pool->manifest->rows[row].path, 1e3 * worst);
+}
+
 static sn_status check(sn_recording_pool *pool, int64_t row, const sn_recording *recording, sn_error *err) {
-  if (pool->verify == SN_VERIFY_NONE || pool->verified[row]) return SN_OK;
-  SN_TRY(sn_manifest_verify(pool->manifest, row, err));
+  if (pool->verified[row]) return SN_OK;
+  check_leads(pool, row, recording);
+  if (pool->verify != SN_VERIFY_NONE) SN_TRY(sn_manifest_verify(pool->manifest, row, err));
   if (pool->verify == SN_VERIFY_FULL && recording->vtable->verify != NULL) {
     SN_TRY(recording->vtable->verify(recording, err));
   }

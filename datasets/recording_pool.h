@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "core/status.h"
+#include "core/log.h"
 #include "datasets/manifest.h"
 #include "modalities/recording.h"
 
@@ -15,10 +16,11 @@ typedef enum sn_verify { SN_VERIFY_NONE = 0, SN_VERIFY_FILES, SN_VERIFY_FULL } s
 typedef struct sn_recording_pool sn_recording_pool;
 
 /* manifest is borrowed.  verify, once per recording and process: FILES compares the manifest's checksum; FULL also the
- * checksums that the format itself states, which reads everything once. */
+ * checksums that the format itself states, which reads everything once.  At its first use, recorded limb leads are compared
+ * with derived ones (specs S1), and a mismatch goes to log (may be NULL), once. */
 SN_MUST_CHECK sn_status sn_recording_pool_create(const sn_manifest *manifest, int64_t most_open, sn_verify verify,
-                                                 const sn_open_options *options, sn_recording_pool **out,
-                                                 sn_error *err);
+                                                 const sn_open_options *options, const sn_log *log,
+                                                 sn_recording_pool **out, sn_error *err);
 void sn_recording_pool_destroy(sn_recording_pool *pool); /* accepts NULL; nothing may be in use */
 
 /* The recording of a line, to be given back.  A fault found by verifying is found again on every call.  The message

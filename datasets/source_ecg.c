@@ -436,7 +436,8 @@ sn_status sn_source_create_ecg(const sn_ecg_source_options *options, sn_source *
                               .verify = options->verify,
                               .tolerant = options->tolerant,
                               .assume_unit = options->assume_unit,
-                              .store = self->store};
+                              .store = self->store,
+                              .log = options->log};
   SN_TRY_GOTO(sn_conditioned_create(&c, &self->conditioned, err), fail);
   sn_ecg *ecg = sn_conditioned_ecg(self->conditioned);
   self->stride_s = sn_ecg_stride_seconds(ecg);

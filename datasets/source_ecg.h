@@ -47,6 +47,7 @@ typedef struct sn_ecg_source_options {
   bool tolerant;
   const char *assume_unit;
   const char *store_path; /* prepared store (store.h), opened and owned by the source; NULL: read the recordings */
+  sn_log log;                     /* what is noticed of recordings at their first use */
 } sn_ecg_source_options;
 
 /* data.crop, data.cache, data.verify, data.open_files, data.assume_unit, data.store: beside sn_ecg_config. */

@@ -122,12 +122,18 @@ sn_status sn_run_ecg_source(const sn_run_ecg *data, const sn_config *config, sn_
   options.n_rows = n;
   options.subjects = data->subjects;
   options.split_hash = data->split->hash;
+  if (log != NULL) options.log = *log;
   SN_TRY_GOTO(sn_source_create_ecg(&options, out, err), done);
   sn_ecg_source_get_report(*out, &report);
   sn_log_write(log, SN_LOG_INFO, "%lld windows (%.2f h) of %lld recordings; %lld too short, %lld unusable%s%s",
                (long long)(*out)->n_windows, report.window_hours, (long long)report.n_recordings,
                (long long)report.n_short, (long long)report.n_unusable, report.n_unusable ? "; first: " : "",
                report.first_unusable);
+  double filter_s;
+  const int64_t n_edges = sn_conditioned_short_for_filter(sn_ecg_source_conditioned(*out), &filter_s);
+  if (n_edges > 0)
+    sn_log_write(log, SN_LOG_WARNING, "%lld recordings are shorter than three lengths of their filter (%.1f s): its edges "
+                 "weigh there; a higher data.filter_low has a shorter one", (long long)n_edges, filter_s);
 done:
   sn_free(rows);
   return status;
