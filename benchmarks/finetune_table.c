@@ -8,7 +8,7 @@
 
 #include "core/alloc.h"
 
-/* ---- rows ------------------------------------------------------------------------------------------------------------------- */
+/* ---- rows ---------------------------------------------------------------- */
 
 static sn_status add_row(sn_finetune_cv *cv, const char *encoder, int64_t seed, bool from_run, sn_error *err) {
   sn_finetune_row *row = &cv->rows[cv->n_rows++];
@@ -47,7 +47,7 @@ void sn_finetune_cv_free(sn_finetune_cv *cv) {
   sn_probe_data_destroy(cv->data);
 }
 
-/* ---- chosen items ------------------------------------------------------------------------------------------------------------ */
+/* ---- chosen items ---------------------------------------------------------------- */
 
 typedef struct chosen {
   int64_t n;
@@ -107,7 +107,7 @@ done:
   return status;
 }
 
-/* ---- the table ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the table ---------------------------------------------------------------- */
 
 /* Tested, and there in every row. */
 static bool is_usable(const sn_finetune_cv *cv, int64_t item) {
@@ -152,7 +152,8 @@ static sn_status list_tested(const sn_finetune_cv *cv, sn_probe_context *p, sn_e
     p->place[i] = p->result->n_items;
     p->tested[p->result->n_items++] = i;
   }
-  if (p->result->n_items == 0) return sn_fail(err, SN_E_ARGUMENT, "none of the test items has a window that can be used");
+  if (p->result->n_items == 0)
+    return sn_fail(err, SN_E_ARGUMENT, "none of the test items has a window that can be used");
   return SN_OK;
 }
 
@@ -180,9 +181,10 @@ sn_status sn_finetune_table(const sn_finetune_cv *cv, const sn_config *config, s
   sn_status status;
   p.truth = (sn_probe_truth){.task = cv->task, .n = cv->items->n, .n_classes = cv->n_outputs, .labels = cv->labels,
                              .hot = cv->hot, .values = cv->values, .groups = cv->groups};
-  p.protocol = (sn_protocol_options){.metric = cv->metric,
-                                     .balanced = cv->task != SN_TASK_MULTILABEL &&
-                                                 strcmp(sn_config_text(config, "finetune.class_weight"), "balanced") == 0};
+  p.protocol =
+      (sn_protocol_options){.metric = cv->metric,
+                            .balanced = cv->task != SN_TASK_MULTILABEL &&
+                                        strcmp(sn_config_text(config, "finetune.class_weight"), "balanced") == 0};
   SN_TRY_GOTO(sn_alloc(&p.result, 1, sizeof *p.result, "table", err), done);
   p.result->checkpoint_step = cv->checkpoint_step;
   snprintf(p.result->selection, sizeof p.result->selection,

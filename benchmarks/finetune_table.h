@@ -40,11 +40,12 @@ SN_MUST_CHECK sn_status sn_finetune_rows_create(sn_finetune_cv *cv, sn_error *er
 void sn_finetune_cv_free(sn_finetune_cv *cv); /* what it holds, not itself */
 
 /* A metric over chosen items (n) that have windows; NaN when undefined there. */
-SN_MUST_CHECK sn_status sn_finetune_score(const sn_finetune_cv *cv, const int64_t *items, int64_t n, const int64_t *counts,
-                                          const double *scores, sn_metric metric, double *value, sn_error *err);
+SN_MUST_CHECK sn_status sn_finetune_score(const sn_finetune_cv *cv, const int64_t *items, int64_t n,
+                                          const int64_t *counts, const double *scores, sn_metric metric, double *value,
+                                          sn_error *err);
 
-/* Items tested and there in every row are scored once, joined over folds; intervals by the bootstrap over units; differences
- * finetuned minus scratch and minus majority. config: of the first run, for what the table says of itself. */
+/* Items tested and there in every row are scored once, joined over folds; intervals by the bootstrap over units;
+ * differences finetuned minus scratch and minus majority. config: of the first run: what the table says of itself. */
 SN_MUST_CHECK sn_status sn_finetune_table(const sn_finetune_cv *cv, const sn_config *config, sn_probe_result **out,
                                           sn_error *err);
 

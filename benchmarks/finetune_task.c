@@ -14,7 +14,7 @@
 #include "core/stream.h"
 #include "engine/run.h"
 
-/* ---- targets -------------------------------------------------------------------------------------------------------------- */
+/* ---- targets ---------------------------------------------------------------- */
 
 static sn_task task_of(const sn_labels *labels) {
   if (labels->task == SN_LABEL_VALUE) return SN_TASK_REGRESSION;
@@ -44,7 +44,7 @@ static sn_status make_truth(sn_finetune_cv *cv, sn_error *err) {
   return SN_OK;
 }
 
-/* ---- one fold --------------------------------------------------------------------------------------------------------------- */
+/* ---- one fold ---------------------------------------------------------------- */
 
 typedef struct item_list { int64_t *at, n; } item_list;
 
@@ -105,7 +105,7 @@ static int by_group(const void *a, const void *b) {
   return x->group != y->group ? (x->group > y->group) - (x->group < y->group) : (x->at > y->at) - (x->at < y->at);
 }
 
-/* The stratum of a person is the rarest class that they have: the commonest, which most share, would stratify nothing. */
+/* The stratum of a person is the rarest class that they have: the commonest, which most share, stratifies nothing. */
 static sn_status make_strata(const fold *f, const int64_t *pool, int64_t n, int32_t *strata, sn_error *err) {
   const sn_finetune_cv *cv = f->cv;
   const int64_t K = cv->data->labels->n_classes;
@@ -191,8 +191,9 @@ static sn_status cut_parts(fold *f, sn_error *err) {
     if (part == SN_PART_TRAIN) pool[n_pool++] = i;
   }
   if (n_pool == 0 || f->test.n == 0)
-    status = sn_fail(err, SN_E_ARGUMENT, "fold %" PRId64 ": %" PRId64 " items with a label to train on, %" PRId64 " to test",
-                     f->number, n_pool, f->test.n);
+    status =
+        sn_fail(err, SN_E_ARGUMENT, "fold %" PRId64 ": %" PRId64 " items with a label to train on, %" PRId64 " to test",
+                f->number, n_pool, f->test.n);
   else
     status = cut_inner(f, pool, n_pool, err);
 done:
@@ -214,8 +215,11 @@ static sn_status check_classes(const fold *f, sn_error *err) {
       several = several || label != first;
     }
     if (!several)
-      return sn_fail(err, SN_E_ARGUMENT, "fold %" PRId64 ": the %" PRId64 " items that are %s have one class only: more people, "
-                     "or another finetune.validation_folds", f->number, lists[side]->n, side ? "validated on" : "trained on");
+      return sn_fail(err, SN_E_ARGUMENT,
+                     "fold %" PRId64 ": the %" PRId64
+                     " items that are %s have one class only: more people, "
+                     "or another finetune.validation_folds",
+                     f->number, lists[side]->n, side ? "validated on" : "trained on");
   }
   return SN_OK;
 }
@@ -253,12 +257,14 @@ static sn_status make_label_rows(fold *f, sn_error *err) {
   if (cv->task == SN_TASK_MULTILABEL) SN_TRY(sn_alloc(&f->hot, f->train.n * K, 1, "labels", err));
   measure_values(f);
   if (cv->task == SN_TASK_REGRESSION && !(f->std > 0))
-    return sn_fail(err, SN_E_ARGUMENT, "fold %" PRId64 ": the %" PRId64 " items trained on have one value only", f->number,
-                   f->train.n);
+    return sn_fail(err, SN_E_ARGUMENT, "fold %" PRId64 ": the %" PRId64 " items trained on have one value only",
+                   f->number, f->train.n);
   for (int64_t i = 0; i < f->train.n; i++) {
     const int64_t item = f->train.at[i];
-    f->rows[i] = (sn_supervised_label){.recording = cv->items->recording[item], .window = cv->items->per_window ? i : -1,
-                                       .label = cv->labels[item], .value = (cv->values[item] - f->mean) / f->std};
+    f->rows[i] = (sn_supervised_label){.recording = cv->items->recording[item],
+                                       .window = cv->items->per_window ? i : -1,
+                                       .label = cv->labels[item],
+                                       .value = (cv->values[item] - f->mean) / f->std};
     if (f->hot != NULL) memcpy(f->hot + i * K, cv->hot + item * K, (size_t)K);
   }
   f->labels = (sn_supervised_labels){.n = f->train.n, .rows = f->rows, .hot = f->hot};
@@ -324,7 +330,7 @@ static sn_status open_fold(const sn_finetune_cv *cv, int64_t number, fold *f, sn
   return list_windows(f, err);
 }
 
-/* ---- predictions ------------------------------------------------------------------------------------------------------------ */
+/* ---- predictions ---------------------------------------------------------------- */
 
 /* Outputs of one window to probabilities, or to the value in its unit. */
 static void to_scores(const fold *f, const double *outputs, double *scores) {
@@ -342,8 +348,9 @@ static void to_scores(const fold *f, const double *outputs, double *scores) {
 }
 
 /* Adds windows (n) to the scores of their items; counts (items): windows that were there. */
-static sn_status average(const fold *f, const int64_t *windows, int64_t n, const double *outputs, const uint8_t *present,
-                         const item_list *list, double *scores, int64_t *counts, sn_error *err) {
+static sn_status average(const fold *f, const int64_t *windows, int64_t n, const double *outputs,
+                         const uint8_t *present, const item_list *list, double *scores, int64_t *counts,
+                         sn_error *err) {
   const int64_t K = f->cv->n_outputs;
   double *one = NULL;
   SN_TRY(sn_alloc(&one, K, sizeof *one, "scores", err));
@@ -365,8 +372,8 @@ static sn_status average(const fold *f, const int64_t *windows, int64_t n, const
   return SN_OK;
 }
 
-/* Mean negative log-likelihood of the validating items, each weighted by its class where training does; squared error of
- * values. What decides between steps whose metric is the same. */
+/* Mean negative log-likelihood of the validating items, each weighted by its class where training does; squared error
+ * of values. What decides between steps whose metric is the same. */
 static double validation_loss(const fold *f, const double *scores, const int64_t *counts) {
   const sn_finetune_cv *cv = f->cv;
   const int64_t K = cv->n_outputs;
@@ -403,7 +410,8 @@ static sn_status score_validation(void *user, const double *outputs, const uint8
   const fold *f = v->fold;
   double value;
   SN_TRY(average(f, f->windows, f->n_validation, outputs, present, &f->validation, v->scores, v->counts, err));
-  SN_TRY(sn_finetune_score(f->cv, f->validation.at, f->validation.n, v->counts, v->scores, f->cv->chosen_by, &value, err));
+  SN_TRY(
+      sn_finetune_score(f->cv, f->validation.at, f->validation.n, v->counts, v->scores, f->cv->chosen_by, &value, err));
   snprintf(v->name, sizeof v->name, "val_%s", sn_metric_name(f->cv->chosen_by));
   out->score = sn_metric_larger_is_better(f->cv->chosen_by) ? value : -value;
   out->n = 2;
@@ -415,7 +423,7 @@ static sn_status score_validation(void *user, const double *outputs, const uint8
   return SN_OK;
 }
 
-/* ---- one training ------------------------------------------------------------------------------------------------------------- */
+/* ---- one training ---------------------------------------------------------------- */
 
 typedef struct labelled_progress {
   const sn_finetune_task_options *options;
@@ -440,7 +448,8 @@ static sn_status prepare_folder(const sn_finetune_cv *cv, const char *run, const
   sn_free(path);
   if (!*resume) return sn_run_save_config(run, config, err);
   if (!cv->options->resume)
-    return sn_fail(err, SN_E_ARGUMENT, "%s already holds a run: choose another --out, or go on with it by --resume", run);
+    return sn_fail(err, SN_E_ARGUMENT, "%s already holds a run: choose another --out, or go on with it by --resume",
+                   run);
   SN_TRY_GOTO(sn_finetune_config_from_run(run, &old, err), done);
   sn_json_writer_init(&writer, &now, 1);
   sn_config_write_json(config, &writer);
@@ -449,8 +458,10 @@ static sn_status prepare_folder(const sn_finetune_cv *cv, const char *run, const
   sn_config_write_json(old, &writer);
   SN_TRY_GOTO(sn_json_writer_finish(&writer, err), done);
   if (strcmp(now.data, then.data) != 0)
-    status = sn_fail(err, SN_E_STATE, "%s began with other settings than are given now (its config.yaml): give the same, or "
-                     "choose another --out", run);
+    status = sn_fail(err, SN_E_STATE,
+                     "%s began with other settings than are given now (its config.yaml): give the same, or "
+                     "choose another --out",
+                     run);
 done:
   sn_string_free(&now);
   sn_string_free(&then);
@@ -467,12 +478,38 @@ static sn_status test(const fold *f, const sn_finetune_options *o, int64_t step,
   SN_TRY_GOTO(sn_alloc(&outputs, n * K, sizeof *outputs, "outputs", err), done);
   SN_TRY_GOTO(sn_alloc(&present, n, 1, "outputs", err), done);
   SN_TRY_GOTO(sn_finetune_predict(o, step, f->windows + f->n_validation, n, outputs, present, &report, err), done);
-  SN_TRY_GOTO(average(f, f->windows + f->n_validation, n, outputs, present, &f->test, row->scores, row->counts, err), done);
+  SN_TRY_GOTO(average(f, f->windows + f->n_validation, n, outputs, present, &f->test, row->scores, row->counts, err),
+              done);
   row->best_step[f->number] = step;
 done:
   sn_free(outputs);
   sn_free(present);
   return status;
+}
+
+static sn_finetune_options fill_options(const fold *f, const sn_finetune_row *row, const char *pretrained, const char *run,
+                                        bool resume, validation *v) {
+  const sn_finetune_cv *cv = f->cv;
+  const sn_finetune_task_options *o = cv->options;
+  return (sn_finetune_options){.config = f->config,
+                               .pretrained = row->from_run ? pretrained : NULL,
+                               .pretrained_step = o->probe.step,
+                               .run = run,
+                               .resume = resume,
+                               .train = f->source,
+                               .fixed = cv->items->source,
+                               .validation = f->windows,
+                               .n_validation = f->n_validation,
+                               .score = score_validation,
+                               .score_user = v,
+                               .log = o->probe.log,
+                               .stop = o->stop,
+                               .head = {.kind = cv->task == SN_TASK_REGRESSION   ? SN_SUPERVISED_VALUE
+                                                : cv->task == SN_TASK_MULTILABEL ? SN_SUPERVISED_MULTI
+                                                                                 : SN_SUPERVISED_CLASS,
+                                        .n_outputs = cv->n_outputs,
+                                        .labels = &f->labels,
+                                        .class_weight = f->class_weight}};
 }
 
 static sn_status train_and_test(sn_finetune_cv *cv, fold *f, sn_finetune_row *row, sn_error *err) {
@@ -494,15 +531,9 @@ static sn_status train_and_test(sn_finetune_cv *cv, fold *f, sn_finetune_row *ro
   SN_TRY_GOTO(prepare_folder(cv, run, f->config, &resume, err), done);
   SN_TRY_GOTO(sn_alloc(&v.scores, cv->items->n * cv->n_outputs, sizeof *v.scores, "scores", err), done);
   SN_TRY_GOTO(sn_alloc(&v.counts, cv->items->n, sizeof *v.counts, "scores", err), done);
-  sn_finetune_options options = {
-      .config = f->config, .pretrained = row->from_run ? from->path : NULL, .pretrained_step = o->probe.step, .run = run,
-      .resume = resume, .train = f->source, .fixed = cv->items->source, .validation = f->windows,
-      .n_validation = f->n_validation, .score = score_validation, .score_user = &v, .log = o->probe.log, .stop = o->stop,
-      .progress = o->progress != NULL ? pass_progress : NULL, .progress_user = &progress,
-      .head = {.kind = cv->task == SN_TASK_REGRESSION   ? SN_SUPERVISED_VALUE
-                       : cv->task == SN_TASK_MULTILABEL ? SN_SUPERVISED_MULTI
-                                                        : SN_SUPERVISED_CLASS,
-               .n_outputs = cv->n_outputs, .labels = &f->labels, .class_weight = f->class_weight}};
+  sn_finetune_options options = fill_options(f, row, from->path, run, resume, &v);
+  options.progress = o->progress != NULL ? pass_progress : NULL;
+  options.progress_user = &progress;
   SN_TRY_GOTO(sn_finetune(&options, &result, err), done);
   if (row->from_run && cv->checkpoint_step == 0) cv->checkpoint_step = result.weights.step;
   if (result.train.stopped) {
@@ -564,8 +595,10 @@ static double now_s(void) {
 }
 
 static sn_status choose_metric(sn_finetune_cv *cv, const sn_config *config, sn_error *err) {
-  static const sn_metric DEFAULTS[] = {[SN_TASK_BINARY] = SN_METRIC_AUROC, [SN_TASK_MULTICLASS] = SN_METRIC_BALANCED_ACCURACY,
-                                       [SN_TASK_MULTILABEL] = SN_METRIC_AUROC_MACRO, [SN_TASK_REGRESSION] = SN_METRIC_R2};
+  static const sn_metric DEFAULTS[] = {[SN_TASK_BINARY] = SN_METRIC_AUROC,
+                                       [SN_TASK_MULTICLASS] = SN_METRIC_BALANCED_ACCURACY,
+                                       [SN_TASK_MULTILABEL] = SN_METRIC_AUROC_MACRO,
+                                       [SN_TASK_REGRESSION] = SN_METRIC_R2};
   const char *chosen_by = sn_config_text(config, "finetune.metric");
   cv->metric = DEFAULTS[cv->task];
   if (cv->options->probe.metric != NULL) SN_TRY(sn_metric_parse(cv->options->probe.metric, cv->task, &cv->metric, err));

@@ -55,8 +55,9 @@ static sn_status parse_task(const char *name, sn_label_task *task, sn_error *err
       *task = TASKS[i];
       return SN_OK;
     }
-  return name == NULL ? SN_OK
-                      : sn_fail(err, SN_E_ARGUMENT, "--task %s: expected auto, multiclass, multilabel or regression", name);
+  return name == NULL
+             ? SN_OK
+             : sn_fail(err, SN_E_ARGUMENT, "--task %s: expected auto, multiclass, multilabel or regression", name);
 }
 
 /* A setting that finetune.* decides would be lost without a word. */
@@ -96,7 +97,8 @@ static sn_status read_numbers(const sn_args *args, sn_probe_options *p, sn_error
   SN_TRY(sn_args_i64(args, "step", -1, &p->step, err));
   SN_TRY(sn_args_f64(args, "window", 0, &p->window_s, err));
   if (p->n_seeds < 1 || p->n_seeds > 64 || p->folds < 2 || p->n_draws < 1 || seed < 0)
-    return sn_fail(err, SN_E_ARGUMENT, "--seeds takes 1 to 64, --folds at least 2, --draws at least 1, --seed at least 0");
+    return sn_fail(err, SN_E_ARGUMENT,
+                   "--seeds takes 1 to 64, --folds at least 2, --draws at least 1, --seed at least 0");
   p->seed = (uint64_t)seed;
   return SN_OK;
 }

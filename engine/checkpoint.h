@@ -1,9 +1,9 @@
 /* Checkpoints (specs S11): one directory each, complete or absent.
  *
  * checkpoints/step-NNNNNNNNN/ holds model.safetensors, ema.safetensors (when a moving average is kept),
- * optimizer.safetensors (moments) and state.json, written last.  Everything is written into checkpoints/writing-step-N/,
- * fsynced, and the directory renamed into place; then the parent is fsynced.  A checkpoint counts when its state.json
- * parses and every file it names has the size and SHA-256 that it states. */
+ * optimizer.safetensors (moments) and state.json, written last.  Everything is written into
+ * checkpoints/writing-step-N/, fsynced, and the directory renamed into place; then the parent is fsynced.  A checkpoint
+ * counts when its state.json parses and every file it names has the size and SHA-256 that it states. */
 #ifndef SN_ENGINE_CHECKPOINT_H
 #define SN_ENGINE_CHECKPOINT_H
 
@@ -32,21 +32,23 @@ typedef struct sn_train_state {
   int64_t pack_slots, pack_samples, max_tokens;
 } sn_train_state;
 
-/* ledger: the loader's, as JSON text of one value ("null" when there is none).  keep_last / keep_every: retention after a
- * successful write; the checkpoint of best_step is always kept.  Free space is checked first: SN_E_IO with needed and available bytes, nothing touched. */
+/* ledger: the loader's, as JSON text of one value ("null" when there is none).  keep_last / keep_every: retention after
+ * a successful write; the checkpoint of best_step is always kept.  Free space is checked first: SN_E_IO with needed and
+ * available bytes, nothing touched. */
 SN_MUST_CHECK sn_status sn_checkpoint_write(const char *run, const sn_params *params, const sn_train_state *state,
                                             const char *ledger, bool with_moments, int64_t keep_last,
                                             int64_t keep_every, const sn_log *log, sn_error *err);
 
 /* The newest complete checkpoint of a run: its path (sn_free) and step; SN_END when there is none.  Incomplete ones are
  * reported through log and left alone. step >= 0 asks for exactly that one. */
-SN_MUST_CHECK sn_status sn_checkpoint_find(const char *run, int64_t step, const sn_log *log, char **path, int64_t *found,
-                                           sn_error *err);
+SN_MUST_CHECK sn_status sn_checkpoint_find(const char *run, int64_t step, const sn_log *log, char **path,
+                                           int64_t *found, sn_error *err);
 
 /* Strict by name: values (and moments, moving average when prepared and with_moments). The ledger value stays owned by
  * *json, which the caller destroys. */
 SN_MUST_CHECK sn_status sn_checkpoint_load(const char *path, sn_params *params, bool with_moments, bool use_ema,
                                            sn_error *err);
-SN_MUST_CHECK sn_status sn_checkpoint_read_state(const char *path, sn_train_state *state, sn_json **json, sn_error *err);
+SN_MUST_CHECK sn_status sn_checkpoint_read_state(const char *path, sn_train_state *state, sn_json **json,
+                                                 sn_error *err);
 
 #endif

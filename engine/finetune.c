@@ -19,7 +19,8 @@ static bool is_left_out(const sn_config *config, const char *name) {
 }
 
 /* The tensors of the encoder: everything but the head. */
-static sn_status list_encoder(const sn_params *params, sn_named_tensor **list, int64_t *n, int64_t *fresh, sn_error *err) {
+static sn_status list_encoder(const sn_params *params, sn_named_tensor **list, int64_t *n, int64_t *fresh,
+                              sn_error *err) {
   SN_TRY(sn_alloc(list, sn_params_count(params), sizeof **list, "encoder weights", err));
   for (int64_t i = 0; i < sn_params_count(params); i++) {
     const sn_param *p = sn_params_at(params, i);
@@ -65,9 +66,10 @@ static sn_status load_named(const char *path, const sn_config *config, sn_params
   SN_TRY_GOTO(sn_safetensors_load(path, "", true, list, n, &loaded, err), done);
   report->matched = loaded.matched;
   if (loaded.missing > 0 || loaded.wrong_shape > 0 || loaded.matched != n || loaded.unexpected != report->left_out)
-    status = sn_fail(err, SN_E_STATE, "%s: of %lld encoder weights %lld match, %lld are missing (%s), %lld have another "
-                     "shape (%s): the run and the data or settings given do not fit", path, (long long)n,
-                     (long long)loaded.matched, (long long)loaded.missing, loaded.first_missing,
+    status = sn_fail(err, SN_E_STATE,
+                     "%s: of %lld encoder weights %lld match, %lld are missing (%s), %lld have another "
+                     "shape (%s): the run and the data or settings given do not fit",
+                     path, (long long)n, (long long)loaded.matched, (long long)loaded.missing, loaded.first_missing,
                      (long long)loaded.wrong_shape, loaded.first_wrong);
 done:
   sn_free(list);
@@ -80,12 +82,15 @@ static sn_status check_patch_step(const char *path, double patch_step, sn_error 
   SN_TRY(sn_checkpoint_read_state(path, &state, &json, err));
   sn_json_destroy(json);
   if (fabs(state.patch_step - patch_step) <= 1e-9 * fabs(patch_step)) return SN_OK;
-  return sn_fail(err, SN_E_STATE, "%s: pretrained on patches of %g s, those given here are %g s apart: keep data.patch and "
-                 "data.rate as they were", path, state.patch_step, patch_step);
+  return sn_fail(err, SN_E_STATE,
+                 "%s: pretrained on patches of %g s, those given here are %g s apart: keep data.patch and "
+                 "data.rate as they were",
+                 path, state.patch_step, patch_step);
 }
 
-sn_status sn_finetune_load_encoder(const char *run, int64_t step, bool use_ema, double patch_step, const sn_config *config,
-                                   const sn_log *log, sn_params *params, sn_weight_report *report, sn_error *err) {
+sn_status sn_finetune_load_encoder(const char *run, int64_t step, bool use_ema, double patch_step,
+                                   const sn_config *config, const sn_log *log, sn_params *params,
+                                   sn_weight_report *report, sn_error *err) {
   char *path = NULL, *file = NULL;
   memset(report, 0, sizeof *report);
   sn_status status = sn_checkpoint_find(run, step, log, &path, &report->step, err);
@@ -97,11 +102,12 @@ sn_status sn_finetune_load_encoder(const char *run, int64_t step, bool use_ema, 
   SN_TRY_GOTO(sn_path_join(path, use_ema ? "ema.safetensors" : "model.safetensors", &file, err), done);
   SN_TRY_GOTO(load_named(file, config, params, report, err), done);
   for (int64_t i = 0; i < sn_params_count(params); i++) sn_params_at(params, i)->version++;
-  sn_log_write(log, SN_LOG_INFO, "%s step %lld: %lld encoder weights matched, %lld left out (%s...), %lld of the head new",
-               run, (long long)report->step, (long long)report->matched, (long long)report->left_out,
-               sn_config_list_length(config, "finetune.leave_out") > 0 ? sn_config_list_text(config, "finetune.leave_out", 0)
-                                                                        : "",
-               (long long)report->fresh);
+  sn_log_write(
+      log, SN_LOG_INFO, "%s step %lld: %lld encoder weights matched, %lld left out (%s...), %lld of the head new", run,
+      (long long)report->step, (long long)report->matched, (long long)report->left_out,
+      sn_config_list_length(config, "finetune.leave_out") > 0 ? sn_config_list_text(config, "finetune.leave_out", 0)
+                                                              : "",
+      (long long)report->fresh);
 done:
   sn_free(file);
   sn_free(path);
@@ -117,8 +123,8 @@ typedef struct finetuning {
   uint8_t *present;
 } finetuning;
 
-static sn_status make_model(const sn_finetune_options *o, const sn_model_shape *shape, sn_dtype residual, sn_model **out,
-                            sn_error *err) {
+static sn_status make_model(const sn_finetune_options *o, const sn_model_shape *shape, sn_dtype residual,
+                            sn_model **out, sn_error *err) {
   const sn_config *c = o->config;
   const uint64_t seed = (uint64_t)sn_config_int(c, "train.seed");
   sn_model *model = NULL;
@@ -197,8 +203,8 @@ static sn_status make_phases(const sn_config *c, sn_train_task *task, sn_error *
 /* --- validation and prediction ------------------------------------------------------------------------------------ */
 
 static sn_status predict(const sn_finetune_options *o, const sn_model *model, sn_device *device, sn_dtype product,
-                         const int64_t *windows, int64_t n, double *outputs, uint8_t *present, sn_feature_report *report,
-                         sn_error *err) {
+                         const int64_t *windows, int64_t n, double *outputs, uint8_t *present,
+                         sn_feature_report *report, sn_error *err) {
   sn_feature_options options = {.n_threads = sn_config_int(o->config, "train.loader_threads"), .product = product,
                                 .log = o->log};
   float *features = NULL;
@@ -216,8 +222,8 @@ done:
   return status;
 }
 
-static sn_status evaluate(void *user, const sn_model *model, sn_device *device, sn_dtype product, sn_train_scores *scores,
-                          sn_error *err) {
+static sn_status evaluate(void *user, const sn_model *model, sn_device *device, sn_dtype product,
+                          sn_train_scores *scores, sn_error *err) {
   finetuning *f = user;
   const sn_finetune_options *o = f->options;
   sn_feature_report report;
@@ -247,9 +253,16 @@ sn_status sn_finetune(const sn_finetune_options *options, sn_finetune_result *re
   SN_TRY_GOTO(sn_alloc(&f.outputs, options->n_validation * options->head.n_outputs, sizeof *f.outputs, "outputs", err),
               done);
   SN_TRY_GOTO(sn_alloc(&f.present, options->n_validation, 1, "outputs", err), done);
-  sn_train_options train = {.config = c, .source = options->train, .run = options->run, .task = &task,
-                            .resume = options->resume, .stop = options->stop, .stop_after = options->stop_after,
-                            .log = options->log, .progress = options->progress, .progress_user = options->progress_user};
+  sn_train_options train = {.config = c,
+                            .source = options->train,
+                            .run = options->run,
+                            .task = &task,
+                            .resume = options->resume,
+                            .stop = options->stop,
+                            .stop_after = options->stop_after,
+                            .log = options->log,
+                            .progress = options->progress,
+                            .progress_user = options->progress_user};
   status = sn_train(&train, &result->train, err);
   result->weights = f.weights;
 done:

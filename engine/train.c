@@ -94,7 +94,8 @@ static sn_status choose_task(trainer *t, sn_error *err) {
     if (next < 0) break;
     next = t->task.phases[i].last;
   }
-  if (next != steps) return sn_fail(err, SN_E_ARGUMENT, "phases do not cover the %lld steps in order", (long long)steps);
+  if (next != steps)
+    return sn_fail(err, SN_E_ARGUMENT, "phases do not cover the %lld steps in order", (long long)steps);
   return SN_OK;
 }
 
@@ -116,8 +117,9 @@ static double rate_at(const trainer *t) {
   return sn_schedule_at(&s, t->state.step - p->first);
 }
 
-/* Before each step: when the phase of the step is another, freezes what it freezes; a phase that begins here (not one that
- * is resumed) has fresh moments. Shapes of activations change with what is frozen, so the step's memory is made anew. */
+/* Before each step: when the phase of the step is another, freezes what it freezes; a phase that begins here (not one
+ * that is resumed) has fresh moments. Shapes of activations change with what is frozen, so the step's memory is made
+ * anew. */
 static sn_status enter_phase(trainer *t, sn_error *err) {
   const int phase = phase_of(t, t->state.step);
   if (phase == t->phase) return SN_OK;

@@ -15,13 +15,13 @@
 #include "engine/model.h"
 #include "kernels/comm/comm.h"
 
-/* What is trained, where it is not the pretraining that the configuration names (NULL in the options).  Fine-tuning is one.
+/* What is trained, where it is not the pretraining that the configuration names (NULL in the options).  Fine-tuning is
+ * one.
  *
- * PHASES cover [0, train.steps) in order.  Each has its own warm-up and schedule over its own steps, and begins with fresh
- * moments, so that what was frozen before starts as in a new run.
- * EVALUATION every eval_every steps and at the end gives a score (more is better); a checkpoint is written there, and the
- * best one's is kept whatever train.keep_last says.  Best step and score are part of the checkpoint, so that a resumed run
- * decides the same. */
+ * PHASES cover [0, train.steps) in order.  Each has its own warm-up and schedule over its own steps, and begins with
+ * fresh moments, so that what was frozen before starts as in a new run.
+ * EVALUATION every eval_every steps and at the end gives a score (more is better); a checkpoint is written there, and
+ * the best one's is kept whatever train.keep_last says.  Best step and score are part of the checkpoint, so that a resumed run decides the same. */
 typedef struct sn_train_phase {
   int64_t first, last; /* steps [first, last) */
   double lr;           /* peak */
@@ -31,7 +31,8 @@ enum { SN_TRAIN_PHASES = 4, SN_TRAIN_SCORES = 4 };
 
 typedef struct sn_train_scores {
   double score;        /* what the best step is chosen by; NaN: undefined, never chosen */
-  double tie;          /* of equal scores the larger of these wins (a small part makes coarse metrics); then the earlier */
+  double tie;          /* of equal scores the larger of these wins (a small part makes coarse metrics), then the
+                          earlier step */
   int n;
   const char *names[SN_TRAIN_SCORES]; /* keys in metrics.jsonl */
   double values[SN_TRAIN_SCORES];

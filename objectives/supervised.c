@@ -190,8 +190,8 @@ static void counts(const sn_objective *self, const void *work, double *group_cou
 /* --- forward ------------------------------------------------------------------------------------------------------ */
 
 /* parts (n_parts) of (samples, C). */
-static sn_status pool(sn_tape *tape, sn_value **parts, const supervised *m, const supervised_work *w, sn_value *features,
-                      sn_error *err) {
+static sn_status pool(sn_tape *tape, sn_value **parts, const supervised *m, const supervised_work *w,
+                      sn_value *features, sn_error *err) {
   sn_value *x = features;
   if (m->options.pool == SN_POOL_CLS)
     return sn_gather_rows(tape, &parts[0], x, NULL, w->class_rows, m->samples, err);
@@ -218,8 +218,8 @@ static sn_status apply_part(sn_tape *tape, sn_value **y, const supervised *m, co
   return sn_linear(tape, y, x, weight, bias, m->residual, err);
 }
 
-static sn_status apply_loss(sn_tape *tape, sn_value **sum, const supervised *m, const supervised_work *w, sn_value *logits,
-                            sn_error *err) {
+static sn_status apply_loss(sn_tape *tape, sn_value **sum, const supervised *m, const supervised_work *w,
+                            sn_value *logits, sn_error *err) {
   const sn_supervised_options *o = &m->options;
   const int64_t n = m->samples, k = o->n_outputs;
   sn_value *out[2], *target, *other;
@@ -317,7 +317,8 @@ static sn_status check(const sn_objective_setup *setup, const sn_supervised_opti
   if (o->pool != SN_POOL_MEAN && o->pool != SN_POOL_MEAN_MAX_STD && o->pool != SN_POOL_CLS)
     return sn_fail(err, SN_E_ARGUMENT, "pool %s: fine-tuning takes mean, mean_max_std or cls", sn_pool_name(o->pool));
   if (o->pool == SN_POOL_CLS && !sn_encoder_has_class_token(setup->encoder))
-    return sn_fail(err, SN_E_ARGUMENT, "pool cls: this encoder has no class token (model.class_token: false); use mean");
+    return sn_fail(err, SN_E_ARGUMENT,
+                   "pool cls: this encoder has no class token (model.class_token: false); use mean");
   if (o->kind == SN_SUPERVISED_CLASS && o->n_outputs < 2)
     return sn_fail(err, SN_E_ARGUMENT, "supervised: %lld class, at least two are needed", (long long)o->n_outputs);
   if (o->n_outputs < 1 || (o->kind == SN_SUPERVISED_VALUE && o->n_outputs != 1))
@@ -344,8 +345,8 @@ static sn_status add_head(supervised *m, sn_params *params, sn_error *err) {
   return sn_params_add(params, "head.bias", SN_ROLE_BIAS, 1, k, SN_INIT_ZEROS, 0, &m->bias, err);
 }
 
-sn_status sn_supervised_create(const sn_objective_setup *setup, const sn_supervised_options *options, sn_objective **out,
-                               sn_error *err) {
+sn_status sn_supervised_create(const sn_objective_setup *setup, const sn_supervised_options *options,
+                               sn_objective **out, sn_error *err) {
   supervised *m = NULL;
   sn_status status;
   SN_TRY(check(setup, options, err));

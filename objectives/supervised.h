@@ -1,12 +1,12 @@
 /* Supervised learning on top of an encoder: fine-tuning, and the same training from random weights.
  *
  *   f = pool(encoder(all tokens));   y = sum over parts of W_part fc_norm_part(dropout f_part) + b
- *   classes: softmax cross-entropy with label smoothing, a sample weighted by its class; several labels at once: binary cross-entropy per
- *   label; a value: L2 or smooth-L1 of the standardised value
+ *   classes: softmax cross-entropy with label smoothing, a sample weighted by its class;
+ *   several labels at once: binary cross-entropy per label; a value: L2 or smooth-L1 of the standardised value
  *
- * pool: mean over a sample's patch tokens, mean_max_std (three parts, each with its own norm and matrix: a linear head on
- * their concatenation), or cls (the class token).  Every window of a recording has the recording's label, unless windows have
- * labels of their own.  Sums before means: the sum goes with the total weight of the labelled samples.
+ * pool: mean over a sample's patch tokens, mean_max_std (three parts, each with its own norm and matrix: a linear head
+ * on their concatenation), or cls (the class token).  Every window of a recording has the recording's label, unless
+ * windows have labels of their own.  Sums before means: the sum goes with the total weight of the labelled samples.
  *
  * It cannot be named by a configuration alone (it needs the labels), so it does not stand in objectives.def.
  * Parameters: fc_norm.PART.weight/.bias, head.PART.weight, head.bias; they count as the last layer of layer-wise decay.
@@ -46,8 +46,8 @@ typedef struct sn_supervised_options {
 } sn_supervised_options;
 
 /* Adds the head's parameters to setup->params (the caller initialises them). counters: labelled_samples,
- * unlabelled_samples. SN_E_ARGUMENT: a pool that the encoder has not, fewer than two classes, labels out of range or out of
- * order. */
+ * unlabelled_samples. SN_E_ARGUMENT: a pool that the encoder has not, fewer than two classes, labels out of range or
+ * out of order. */
 SN_MUST_CHECK sn_status sn_supervised_create(const sn_objective_setup *setup, const sn_supervised_options *options,
                                              sn_objective **out, sn_error *err);
 

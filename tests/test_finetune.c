@@ -1,5 +1,5 @@
-/* Fine-tuning on synthetic tokens: loss against its formula, weights by name, frozen encoders (fault 38), phases, the choice of
- * the best step, bit-exact resume. */
+/* Fine-tuning on synthetic tokens: loss against its formula, weights by name, frozen encoders (fault 38), phases, the
+ * choice of the best step, bit-exact resume. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,8 @@ static char pretrained[320];
 static const char *const DATA =
     "data.dir=synthetic\nsynthetic.windows=120\nsynthetic.patch=10\nsynthetic.tokens_least=12\n"
     "synthetic.tokens_most=24\nsynthetic.channels=2\ntrain.threads=2\n";
-static const char *const MODEL = "model.width=32\nmodel.heads=2\nmodel.depth=2\nmae.decoder_width=16\nmae.decoder_heads=1\n";
+static const char *const MODEL =
+    "model.width=32\nmodel.heads=2\nmodel.depth=2\nmae.decoder_width=16\nmae.decoder_heads=1\n";
 
 static void load(sn_config *config, const char *pairs) {
   sn_error err;
@@ -61,7 +62,8 @@ static int make_root(void **state) {
 
 static int remove_root(void **state) { return sn_remove_tree(root, NULL) != SN_OK; }
 
-/* --- a task: is the window's energy above the median? ---------------------------------------------------------------- */
+/* --- a task: is the window's energy above the median? ----------------------------------------------------------------
+ */
 
 typedef struct task {
   sn_config *config;
@@ -79,7 +81,8 @@ typedef struct task {
   int n_scored;
 } task;
 
-static sn_status score(void *user, const double *outputs, const uint8_t *present, sn_train_scores *scores, sn_error *err) {
+static sn_status score(void *user, const double *outputs, const uint8_t *present, sn_train_scores *scores,
+                       sn_error *err) {
   task *t = user;
   const int64_t k = t->options.head.n_outputs;
   int64_t right = 0;
@@ -134,14 +137,14 @@ static task *make_task(const char *name, const char *extra, bool from_run) {
   char *path = run[next++ % 8];
   assert_non_null(t);
   snprintf(path, 320, "%s/%s", root, name);
-  if ((from_run ? sn_finetune_config_from_run(pretrained, &t->config, &err) : sn_finetune_config_create(&t->config, &err)) !=
-      SN_OK)
+  if ((from_run ? sn_finetune_config_from_run(pretrained, &t->config, &err)
+                : sn_finetune_config_create(&t->config, &err)) != SN_OK)
     fail_msg("%s", err.message);
   if (!from_run) {
     load(t->config, DATA);
     load(t->config, MODEL);
   }
-  load(t->config, "finetune.steps=24\nfinetune.eval_every=6\nfinetune.batch_tokens=512\nfinetune.head_share=0.5\n");
+  load(t->config, "finetune.steps=24\nfinetune.eval_every=6\nfinetune.batch_tokens=512\nfinetune.head_share=0.5\nfinetune.pool=mean\n");
   load(t->config, extra);
   if (sn_finetune_config_resolve(t->config, &err) != SN_OK) fail_msg("%s", err.message);
   assert_int_equal(sn_run_data_open(t->config, NULL, false, NULL, &t->data, &err), SN_OK);
@@ -231,8 +234,8 @@ enum { N_ENCODER = sizeof ENCODER / sizeof ENCODER[0] };
 
 /* Fault 38: decay in the optimiser and dropout present, and not one bit of the encoder moves; its features neither. */
 static void test_head_leaves_the_encoder_alone(void **state) {
-  task *t = make_task("head", "finetune.mode=head\nfinetune.weight_decay=0.5\nmodel.dropout=0.3\nfinetune.drop_path=0.3\n",
-                      true);
+  task *t = make_task(
+      "head", "finetune.mode=head\nfinetune.weight_decay=0.5\nmodel.dropout=0.3\nfinetune.drop_path=0.3\n", true);
   sn_finetune_result r = finetune(t);
   assert_true(r.weights.matched > 20 && r.weights.left_out > 5 && r.weights.fresh == 4);
   assert_int_equal(r.weights.step, 4);
@@ -252,7 +255,8 @@ static void test_head_leaves_the_encoder_alone(void **state) {
 }
 
 static void test_full_moves_by_layer(void **state) {
-  task *t = make_task("full", "finetune.mode=full\nfinetune.layer_decay=0.1\nfinetune.lr=1e-3\nfinetune.weight_decay=0\n", true);
+  task *t = make_task(
+      "full", "finetune.mode=full\nfinetune.layer_decay=0.1\nfinetune.lr=1e-3\nfinetune.weight_decay=0\n", true);
   finetune(t);
   const double embed = moved(t->options.run, 24, "embed.patch.weight");
   const double low = moved(t->options.run, 24, "backbone.blocks.0.attn.qkv.weight");
@@ -341,7 +345,8 @@ static void test_ties(void **state) {
   free_task(t);
 }
 
-/* --- the loss against its formula, for every pool and kind ----------------------------------------------------------- */
+/* --- the loss against its formula, for every pool and kind
+ * --------------------------------------------------------------------------------- */
 
 static double expected_loss(const task *t, const double *y, const float *class_weight, double smoothing) {
   double sum = 0, weight = 0;
@@ -366,13 +371,17 @@ static double expected_loss(const task *t, const double *y, const float *class_w
   return sum / weight;
 }
 
-/* One step on a single pack of everything with rate 0: its loss is that of the start, which prediction must reproduce. */
+/* One step on a single pack of everything with rate 0: its loss is that of the start, which prediction must reproduce.
+ */
 static void check_loss(const char *name, const char *settings, sn_supervised_kind kind) {
   static const float weights[2] = {0.5f, 1.5f};
   char all[512];
   snprintf(all, sizeof all,
-           "%strain.dtype=f32\nfinetune.steps=1\nfinetune.eval_every=1\nfinetune.lr=0\nfinetune.min_lr=0\nfinetune.mode=full\n"
-           "synthetic.tokens_least=16\nsynthetic.tokens_most=16\nfinetune.batch_tokens=1920\nfinetune.drop_path=0\nfinetune.class_weight=none\n", settings);
+           "%strain.dtype=f32\nfinetune.steps=1\nfinetune.eval_every=1\nfinetune.lr=0\nfinetune.min_lr=0\nfinetune."
+           "mode=full\n"
+           "synthetic.tokens_least=16\nsynthetic.tokens_most=16\nfinetune.batch_tokens=1920\nfinetune.drop_path="
+           "0\nfinetune.class_weight=none\n",
+           settings);
   task *t = make_task(name, all, false);
   t->options.head.kind = kind;
   t->options.head.n_outputs = kind == SN_SUPERVISED_VALUE ? 1 : 2;
@@ -388,7 +397,8 @@ static void check_loss(const char *name, const char *settings, sn_supervised_kin
   if (sn_finetune_predict(&t->options, 1, windows, N_WINDOWS, outputs, present, &report, &err) != SN_OK)
     fail_msg("%s", err.message);
   const double expected = expected_loss(t, outputs, weights, 0.1);
-  if (!(fabs(r.train.loss - expected) <= 1e-5 * fabs(expected))) fail_msg("%s: loss %.9g, formula %.9g", name, r.train.loss, expected);
+  if (!(fabs(r.train.loss - expected) <= 1e-5 * fabs(expected)))
+    fail_msg("%s: loss %.9g, formula %.9g", name, r.train.loss, expected);
   free_task(t);
 }
 
@@ -401,7 +411,7 @@ static void test_loss_is_its_formula(void **state) {
   check_loss("loss_value", "model.class_token=true\n", SN_SUPERVISED_VALUE);
 }
 
-/* --- what is refused ----------------------------------------------------------------------------------------------- */
+/* --- what is refused --------------------------------------------------------------------------------- */
 
 static void expect_failure(task *t, sn_status status, const char *word) {
   sn_finetune_result result;

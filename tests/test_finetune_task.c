@@ -1,6 +1,6 @@
 /* needs: full */
-/* sonde finetune from end to end on a synthetic ECG cohort: joined folds, recordings and beats, classes, several labels and
- * values; beats the majority; stops and goes on to the same table; refuses what cannot be done. */
+/* sonde finetune from end to end on a synthetic ECG cohort: joined folds, recordings and beats, classes, several labels
+ * and values; beats the majority; stops and goes on to the same table; refuses what cannot be done. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +28,10 @@ static void write_several(void) {
   int n = snprintf(text, sizeof text, "record,subject,codes\n");
   for (int s = 0; s < N_SUBJECTS; s++)
     for (int r = 0; r < 2; r++)
-      n += snprintf(text + n, sizeof text - (size_t)n, "s%05d_%d,s%05d,%s\n", s, r, s, r == 0 ? "first" : s % 2 ? "odd" : "first;odd");
+      n += snprintf(text + n, sizeof text - (size_t)n, "s%05d_%d,s%05d,%s\n", s, r, s,
+                    r == 0  ? "first"
+                    : s % 2 ? "odd"
+                            : "first;odd");
   assert_int_equal(sn_write_file(several, text, n, NULL), SN_OK);
 }
 
@@ -84,7 +87,8 @@ static const char *const RUNS[] = {runs[0], runs[1]};
 static const char *const WHOLE[] = {runs[2]};
 
 /* Small and quick: what a setting is worth is no matter of this test. */
-static const char *const BASE[] = {"train.threads=2", "finetune.lr=3e-3", "finetune.batch_tokens=640", "finetune.eval_every=10"};
+static const char *const BASE[] = {"train.threads=2", "finetune.lr=3e-3", "finetune.batch_tokens=640",
+                                   "finetune.eval_every=10"};
 enum { N_BASE = 4, MOST_SET = 12 };
 
 typedef struct request {
@@ -155,7 +159,8 @@ static void test_rhythm_beats_majority(void **state) {
   assert_int_equal(result->n_pairs, 2); /* minus scratch, minus majority */
   assert_string_equal(result->pairs[1].b, "majority");
   if (!(result->pairs[1].metrics[SN_METRIC_AUROC].low > 0)) fail_msg("not above the majority");
-  for (int f = 0; f < 2; f++) assert_true(row(result, "finetuned")->steps[f] % 10 == 0 && row(result, "finetuned")->steps[f] > 0);
+  for (int f = 0; f < 2; f++)
+    assert_true(row(result, "finetuned")->steps[f] % 10 == 0 && row(result, "finetuned")->steps[f] > 0);
   assert_null(row(result, "majority")->steps);
   for (int f = 0; f < 2; f++) {
     const double inner = row(result, "finetuned")->folds[f].inner_score;
@@ -289,8 +294,8 @@ static void test_refusals(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_rhythm_beats_majority), cmocka_unit_test(test_beats), cmocka_unit_test(test_other_kinds_of_target),
-      cmocka_unit_test(test_stops_and_goes_on), cmocka_unit_test(test_refusals)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_rhythm_beats_majority), cmocka_unit_test(test_beats),
+                                     cmocka_unit_test(test_other_kinds_of_target),
+                                     cmocka_unit_test(test_stops_and_goes_on), cmocka_unit_test(test_refusals)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
