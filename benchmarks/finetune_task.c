@@ -487,8 +487,8 @@ done:
   return status;
 }
 
-static sn_finetune_options fill_options(const fold *f, const sn_finetune_row *row, const char *pretrained, const char *run,
-                                        bool resume, validation *v) {
+static sn_finetune_options fill_options(const fold *f, const sn_finetune_row *row, const char *pretrained,
+                                        const char *run, bool resume, validation *v) {
   const sn_finetune_cv *cv = f->cv;
   const sn_finetune_task_options *o = cv->options;
   return (sn_finetune_options){.config = f->config,

@@ -21,7 +21,8 @@
  * PHASES cover [0, train.steps) in order.  Each has its own warm-up and schedule over its own steps, and begins with
  * fresh moments, so that what was frozen before starts as in a new run.
  * EVALUATION every eval_every steps and at the end gives a score (more is better); a checkpoint is written there, and
- * the best one's is kept whatever train.keep_last says.  Best step and score are part of the checkpoint, so that a resumed run decides the same. */
+ * the best one's is kept whatever train.keep_last says.  Best step and score are part of the checkpoint, so that a
+ * resumed run decides the same. */
 typedef struct sn_train_phase {
   int64_t first, last; /* steps [first, last) */
   double lr;           /* peak */

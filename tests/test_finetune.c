@@ -144,7 +144,8 @@ static task *make_task(const char *name, const char *extra, bool from_run) {
     load(t->config, DATA);
     load(t->config, MODEL);
   }
-  load(t->config, "finetune.steps=24\nfinetune.eval_every=6\nfinetune.batch_tokens=512\nfinetune.head_share=0.5\nfinetune.pool=mean\n");
+  load(t->config, "finetune.steps=24\nfinetune.eval_every=6\nfinetune.batch_tokens=512\nfinetune.head_share=0.5\n"
+                  "finetune.pool=mean\n");
   load(t->config, extra);
   if (sn_finetune_config_resolve(t->config, &err) != SN_OK) fail_msg("%s", err.message);
   assert_int_equal(sn_run_data_open(t->config, NULL, false, NULL, &t->data, &err), SN_OK);
