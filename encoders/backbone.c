@@ -209,9 +209,12 @@ static sn_status run_block(sn_tape *tape, void *user, int n_in, sn_value *const 
   SN_TRY(attention_branch(tape, &branch, call, x, err));
   SN_TRY(apply_drops(tape, &branch, call, 0, err));
   SN_TRY(sn_add(tape, &x, x, branch, err));
+  sn_tape_release(tape, branch); /* a sum's backward reads neither of its terms */
   SN_TRY(mlp_branch(tape, &branch, call, x, err));
   SN_TRY(apply_drops(tape, &branch, call, 1, err));
-  return sn_add(tape, &out[0], x, branch, err);
+  SN_TRY(sn_add(tape, &out[0], x, branch, err));
+  sn_tape_release(tape, branch);
+  return SN_OK;
 }
 
 sn_status sn_backbone_forward(sn_tape *tape, sn_value **y, const sn_backbone *backbone, sn_value *x,
