@@ -3,12 +3,13 @@
 #include <math.h>
 
 #include "kernels/bce_logits/bce_logits.h"
+#include "kernels/loss_sums.h"
 #include "kernels/pair_loss.h"
 
 typedef struct bce_context {
   const sn_op_call *call;
   int64_t n;
-  double *partial; /* (n_blocks, 2): sum, count */
+  double *partial; /* (n_blocks, 2): kernels/loss_sums.h */
   double dsum;
 } bce_context;
 
@@ -28,8 +29,7 @@ static void forward_block(void *ctx, int64_t block) {
       count += 1;
     }
   }
-  k->partial[2 * block] = sum;
-  k->partial[2 * block + 1] = count;
+  sn_loss_sums_put(k->partial, block, sum, count);
 }
 
 static void backward_block(void *ctx, int64_t block) {
@@ -50,14 +50,8 @@ static void backward_block(void *ctx, int64_t block) {
 static sn_status forward(sn_device *device, const sn_op_call *call, sn_error *err) {
   bce_context k = {call, sn_tensor_count(&call->in[0]), call->scratch, 0};
   int64_t n_blocks = sn_count_blocks(k.n, SN_FLAT_BLOCK);
-  double sum = 0, count = 0;
   sn_run_blocks(device, 16.0 * sn_bytes_of_call(call, false), n_blocks, forward_block, &k);
-  for (int64_t b = 0; b < n_blocks; b++) {
-    sum += k.partial[2 * b];
-    count += k.partial[2 * b + 1];
-  }
-  *(double *)call->out[0].data = sum;
-  *(double *)call->out[1].data = count;
+  sn_loss_sums_join(call, k.partial, n_blocks);
   return SN_OK;
 }
 
@@ -70,7 +64,7 @@ static sn_status backward(sn_device *device, const sn_op_call *call, sn_error *e
 
 static int64_t scratch(const sn_device *device, const sn_op_call *call, bool backward_pass) {
   if (backward_pass) return 0;
-  return sn_count_blocks(sn_tensor_count(&call->in[0]), SN_FLAT_BLOCK) * 2 * (int64_t)sizeof(double);
+  return sn_loss_sums_bytes(sn_count_blocks(sn_tensor_count(&call->in[0]), SN_FLAT_BLOCK));
 }
 
 const sn_op_impl sn_bce_logits_cpu = {.name = "cpu",

@@ -1,12 +1,13 @@
 #include "kernels/cpu_blocks.h"
 
+#include "kernels/loss_sums.h"
 #include "kernels/masked_patch_loss/masked_patch_loss.h"
 #include "kernels/op_rules.h"
 
 typedef struct loss_context {
   const sn_op_call *call;
   int64_t rows, columns, n_blocks;
-  double *partial; /* (n_blocks, 2): sum, count */
+  double *partial; /* (n_blocks, 2): kernels/loss_sums.h */
   double dsum;
 } loss_context;
 
@@ -88,8 +89,7 @@ SN_INLINE void forward_body(void *ctx, int64_t block) {
     sum += weight * row / (double)n;
     count += weight;
   }
-  k->partial[2 * block] = sum;
-  k->partial[2 * block + 1] = count;
+  sn_loss_sums_put(k->partial, block, sum, count);
 }
 SN_SIMD_VARIANTS(forward_body)
 
@@ -143,13 +143,7 @@ static loss_context make_context(const sn_op_call *call) {
 static sn_status forward(sn_device *device, const sn_op_call *call, sn_error *err) {
   loss_context k = make_context(call);
   sn_run_blocks(device, sn_bytes_of_call(call, false), k.n_blocks, forward_body_for(device), &k);
-  double sum = 0, count = 0;
-  for (int64_t b = 0; b < k.n_blocks; b++) {
-    sum += k.partial[2 * b];
-    count += k.partial[2 * b + 1];
-  }
-  *(double *)call->out[0].data = sum;
-  *(double *)call->out[1].data = count;
+  sn_loss_sums_join(call, k.partial, k.n_blocks);
   return SN_OK;
 }
 
@@ -163,7 +157,7 @@ static sn_status backward(sn_device *device, const sn_op_call *call, sn_error *e
 
 static int64_t scratch(const sn_device *device, const sn_op_call *call, bool backward_pass) {
   if (backward_pass) return 0;
-  return sn_count_blocks(sn_tensor_rows(&call->in[0]), SN_ROW_BLOCK) * 2 * (int64_t)sizeof(double);
+  return sn_loss_sums_bytes(sn_count_blocks(sn_tensor_rows(&call->in[0]), SN_ROW_BLOCK));
 }
 
 const sn_op_impl sn_masked_patch_loss_cpu = {.name = "cpu",

@@ -1,12 +1,13 @@
 #include "kernels/cpu_blocks.h"
 
+#include "kernels/loss_sums.h"
 #include "kernels/pair_loss.h"
 #include "kernels/smooth_l1/smooth_l1.h"
 
 typedef struct smooth_context {
   const sn_op_call *call;
   int64_t n;
-  double *partial; /* (n_blocks, 2): sum, count */
+  double *partial; /* (n_blocks, 2): kernels/loss_sums.h */
   float beta, dsum;
 } smooth_context;
 
@@ -44,8 +45,7 @@ SN_INLINE void forward_body(void *ctx, int64_t block) {
     }
     total += (double)sum;
   }
-  k->partial[2 * block] = total;
-  k->partial[2 * block + 1] = (double)count;
+  sn_loss_sums_put(k->partial, block, total, (double)count);
 }
 SN_SIMD_VARIANTS(forward_body)
 
@@ -75,14 +75,8 @@ static smooth_context make_context(const sn_op_call *call) {
 static sn_status forward(sn_device *device, const sn_op_call *call, sn_error *err) {
   smooth_context k = make_context(call);
   int64_t n_blocks = sn_count_blocks(k.n, SN_FLAT_BLOCK);
-  double sum = 0, count = 0;
   sn_run_blocks(device, sn_bytes_of_call(call, false), n_blocks, forward_body_for(device), &k);
-  for (int64_t b = 0; b < n_blocks; b++) {
-    sum += k.partial[2 * b];
-    count += k.partial[2 * b + 1];
-  }
-  *(double *)call->out[0].data = sum;
-  *(double *)call->out[1].data = count;
+  sn_loss_sums_join(call, k.partial, n_blocks);
   return SN_OK;
 }
 
@@ -96,7 +90,7 @@ static sn_status backward(sn_device *device, const sn_op_call *call, sn_error *e
 
 static int64_t scratch(const sn_device *device, const sn_op_call *call, bool backward_pass) {
   if (backward_pass) return 0;
-  return sn_count_blocks(sn_tensor_count(&call->in[0]), SN_FLAT_BLOCK) * 2 * (int64_t)sizeof(double);
+  return sn_loss_sums_bytes(sn_count_blocks(sn_tensor_count(&call->in[0]), SN_FLAT_BLOCK));
 }
 
 const sn_op_impl sn_smooth_l1_cpu = {.name = "cpu",
