@@ -10,10 +10,10 @@
 
 #include <cmocka.h>
 
-#include "core/arena.h"
 #include "golden/attention_golden.h"
 #include "kernels/attention/attention.h"
 #include "op_check.h"
+#include "op_fixture.h"
 
 static void samples(void **state) { op_check_all(&sn_op_attention); }
 
@@ -27,15 +27,6 @@ typedef struct problem {
   double in[2][MOST]; /* what the inputs are filled with, and gradients and output come back in */
   double dout[MOST], out[MOST], din[2][MOST], lse[MOST];
 } problem;
-
-/* The generator of make_attention.py. */
-static void fill(double *x, int64_t n, uint64_t stream) {
-  uint64_t state = 12345 + stream;
-  for (int64_t i = 0; i < n; i++) {
-    state = (state * 1103515245u + 12345u) % 2147483648u;
-    x[i] = 4.0 * ((double)state / 2147483648.0 - 0.5);
-  }
-}
 
 static problem *new_problem(const sn_attention_attr *attr, int64_t tq, int64_t q_columns, int64_t tk, int64_t kv_columns) {
   problem *p = calloc(1, sizeof *p);
@@ -60,14 +51,6 @@ static void *tensor_memory(sn_tensor *t, const double *values) {
 
 static void read_back(double *to, const sn_tensor *t) {
   for (int64_t i = 0; i < sn_tensor_count(t); i++) to[i] = sn_tensor_get(t, i);
-}
-
-static sn_device *new_device(int n_threads, const char *only) {
-  sn_device *device;
-  sn_device_options options = {.n_threads = n_threads};
-  assert_int_equal(sn_device_create_cpu(&options, &device, NULL), SN_OK);
-  snprintf(device->only, sizeof device->only, "%s", only);
-  return device;
 }
 
 /* Runs forward and backward of one implementation; false when it does not take the call. */
@@ -388,12 +371,8 @@ static void wrapper(void **state) {
   fill(kv, 96, 1);
   sn_device *device = new_device(1, "");
   sn_arena *arena;
-  sn_tape *tape;
+  sn_tape *tape = new_tape(device, &arena);
   sn_value *vq, *vkv, *out;
-  assert_int_equal(sn_arena_create(false, &arena, NULL), SN_OK);
-  assert_int_equal(sn_arena_reserve(arena, 1 << 16, NULL), SN_OK);
-  sn_tape_options options = {.residual = SN_F64, .product = SN_F64};
-  assert_int_equal(sn_tape_create(device, arena, &options, &tape, NULL), SN_OK);
   assert_int_equal(sn_tape_input(tape, &vq, sn_tensor_2d(q, SN_F64, 5, 8), false, NULL), SN_OK);
   assert_int_equal(sn_tape_input(tape, &vkv, sn_tensor_2d(kv, SN_F64, 6, 16), false, NULL), SN_OK);
   assert_int_equal(sn_attention(tape, &out, vq, vkv, &attr, NULL), SN_OK);

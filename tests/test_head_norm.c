@@ -9,35 +9,12 @@
 
 #include <cmocka.h>
 
-#include "core/arena.h"
 #include "golden/attention_golden.h"
 #include "kernels/head_norm/head_norm.h"
 #include "op_check.h"
+#include "op_fixture.h"
 
 static void samples(void **state) { op_check_all(&sn_op_head_norm); }
-
-/* The generator of make_attention.py. */
-static void fill(double *x, int64_t n, uint64_t stream) {
-  uint64_t state = 12345 + stream;
-  for (int64_t i = 0; i < n; i++) {
-    state = (state * 1103515245u + 12345u) % 2147483648u;
-    x[i] = 4.0 * ((double)state / 2147483648.0 - 0.5);
-  }
-}
-
-static sn_device *new_device(int n_threads, const char *only) {
-  sn_device *device;
-  sn_device_options options = {.n_threads = n_threads};
-  assert_int_equal(sn_device_create_cpu(&options, &device, NULL), SN_OK);
-  snprintf(device->only, sizeof device->only, "%s", only);
-  return device;
-}
-
-static void expect_near(const char *what, const double *got, const double *want, int64_t n, double tol) {
-  for (int64_t i = 0; i < n; i++)
-    if (!isfinite(got[i]) || !(fabs(got[i] - want[i]) <= tol))
-      fail_msg("%s: element %lld is %.17g, expected %.17g", what, (long long)i, got[i], want[i]);
-}
 
 static const sn_head_norm_attr small = {.n_heads = 2, .head_dim = 3, .n_groups = 2, .column = {0, 6}, .eps = 1e-3};
 
@@ -61,10 +38,10 @@ static void golden(void **state) {
     for (int g = 0; g < 2; g++) c.din[1 + g] = sn_tensor_1d(dgains[g], SN_F64, 3);
     assert_int_equal(sn_op_forward(device, &c, NULL), SN_OK);
     assert_int_equal(sn_op_backward(device, &c, NULL), SN_OK);
-    expect_near("out", out, layer ? layer_out : rms_out, 56, 1e-14);
-    expect_near("dx", dx, layer ? layer_dx : rms_dx, 56, 1e-13);
-    expect_near("dgain_0", dgains[0], layer ? layer_dgain_0 : rms_dgain_0, 3, 1e-13);
-    expect_near("dgain_1", dgains[1], layer ? layer_dgain_1 : rms_dgain_1, 3, 1e-13);
+    expect_within("out", out, layer ? layer_out : rms_out, 56, 1e-14);
+    expect_within("dx", dx, layer ? layer_dx : rms_dx, 56, 1e-13);
+    expect_within("dgain_0", dgains[0], layer ? layer_dgain_0 : rms_dgain_0, 3, 1e-13);
+    expect_within("dgain_1", dgains[1], layer ? layer_dgain_1 : rms_dgain_1, 3, 1e-13);
   }
   sn_device_destroy(device);
 }
@@ -162,17 +139,13 @@ static void wrapper(void **state) {
   fill(gains[1], 3, 8);
   sn_device *device = new_device(1, "");
   sn_arena *arena;
-  sn_tape *tape;
+  sn_tape *tape = new_tape(device, &arena);
   sn_value *vx, *g0, *g1, *out;
-  assert_int_equal(sn_arena_create(false, &arena, NULL), SN_OK);
-  assert_int_equal(sn_arena_reserve(arena, 1 << 16, NULL), SN_OK);
-  sn_tape_options options = {.residual = SN_F64, .product = SN_F64};
-  assert_int_equal(sn_tape_create(device, arena, &options, &tape, NULL), SN_OK);
   assert_int_equal(sn_tape_input(tape, &vx, sn_tensor_2d(x, SN_F64, 4, 14), false, NULL), SN_OK);
   assert_int_equal(sn_tape_input(tape, &g0, sn_tensor_1d(gains[0], SN_F64, 3), false, NULL), SN_OK);
   assert_int_equal(sn_tape_input(tape, &g1, sn_tensor_1d(gains[1], SN_F64, 3), false, NULL), SN_OK);
   assert_int_equal(sn_head_norm(tape, &out, vx, g0, g1, &small, NULL), SN_OK);
-  expect_near("out on a tape", out->tensor.data, rms_out, 56, 1e-14);
+  expect_within("out on a tape", out->tensor.data, rms_out, 56, 1e-14);
   sn_tape_destroy(tape);
   sn_arena_destroy(arena);
   sn_device_destroy(device);

@@ -9,34 +9,17 @@
 
 #include <cmocka.h>
 
-#include "core/arena.h"
 #include "golden/attention_golden.h"
 #include "kernels/rope/rope.h"
 #include "op_check.h"
+#include "op_fixture.h"
 
 static void samples(void **state) { op_check_all(&sn_op_rope); }
 
-/* The generator of make_attention.py. */
-static void fill(double *x, int64_t n, uint64_t stream, double scale) {
-  uint64_t state = 12345 + stream;
-  for (int64_t i = 0; i < n; i++) {
-    state = (state * 1103515245u + 12345u) % 2147483648u;
-    x[i] = scale * (4.0 * ((double)state / 2147483648.0 - 0.5));
-  }
-}
-
-static sn_device *new_device(int n_threads, const char *only) {
-  sn_device *device;
-  sn_device_options options = {.n_threads = n_threads};
-  assert_int_equal(sn_device_create_cpu(&options, &device, NULL), SN_OK);
-  snprintf(device->only, sizeof device->only, "%s", only);
-  return device;
-}
-
-static void expect_near(const char *what, const double *got, const double *want, int64_t n, double tol) {
-  for (int64_t i = 0; i < n; i++)
-    if (!isfinite(got[i]) || !(fabs(got[i] - want[i]) <= tol))
-      fail_msg("%s: element %lld is %.17g, expected %.17g", what, (long long)i, got[i], want[i]);
+/* Of make_attention.py: three tokens on two axes, in [-6, 6). */
+static void fill_positions(double positions[6]) {
+  fill(positions, 6, 4);
+  for (int i = 0; i < 6; i++) positions[i] *= 3;
 }
 
 static const sn_rope_attr two_axes = {.head_dim = 10, .n_ranges = 1, .range_end = {10}, .n_axes = 2,
@@ -44,9 +27,9 @@ static const sn_rope_attr two_axes = {.head_dim = 10, .n_ranges = 1, .range_end 
 
 static void golden(void **state) {
   double x[30], positions[6], out[30], dout[30], dx[30];
-  fill(x, 30, 3, 1);
-  fill(positions, 6, 4, 3);
-  fill(dout, 30, 5, 1);
+  fill(x, 30, 3);
+  fill_positions(positions);
+  fill(dout, 30, 5);
   sn_op_call c = {.op = &sn_op_rope, .attr = &two_axes, .n_in = 2};
   c.in[0] = sn_tensor_2d(x, SN_F64, 3, 10);
   c.in[1] = sn_tensor_2d(positions, SN_F64, 3, 2);
@@ -57,8 +40,8 @@ static void golden(void **state) {
   sn_device *device = new_device(1, "ref");
   assert_int_equal(sn_op_forward(device, &c, NULL), SN_OK);
   assert_int_equal(sn_op_backward(device, &c, NULL), SN_OK);
-  expect_near("out", out, rope_out, 30, 1e-14);
-  expect_near("dx", dx, rope_dx, 30, 1e-14);
+  expect_within("out", out, rope_out, 30, 1e-14);
+  expect_within("dx", dx, rope_dx, 30, 1e-14);
   sn_device_destroy(device);
 }
 
@@ -69,7 +52,7 @@ static void only_differences_matter(void **state) {
   static const sn_rope_attr attr = {.head_dim = D, .n_ranges = 1, .range_end = {D}, .n_axes = 1};
   double x[2 * D], product[SHIFTS];
   float f[2 * D], y[2 * D];
-  fill(x, 2 * D, 3, 1);
+  fill(x, 2 * D, 3);
   for (int i = 0; i < 2 * D; i++) f[i] = (float)x[i];
   for (int s = 0; s < SHIFTS; s++) {
     float positions[2] = {(float)(3.25 + shifts[s]), (float)(17.5 + shifts[s])};
@@ -138,20 +121,16 @@ static void refused(void **state) {
 
 static void wrapper(void **state) {
   double x[30], positions[6];
-  fill(x, 30, 3, 1);
-  fill(positions, 6, 4, 3);
+  fill(x, 30, 3);
+  fill_positions(positions);
   sn_device *device = new_device(1, "");
   sn_arena *arena;
-  sn_tape *tape;
+  sn_tape *tape = new_tape(device, &arena);
   sn_value *vx, *vp, *out;
-  assert_int_equal(sn_arena_create(false, &arena, NULL), SN_OK);
-  assert_int_equal(sn_arena_reserve(arena, 1 << 16, NULL), SN_OK);
-  sn_tape_options options = {.residual = SN_F64, .product = SN_F64};
-  assert_int_equal(sn_tape_create(device, arena, &options, &tape, NULL), SN_OK);
   assert_int_equal(sn_tape_input(tape, &vx, sn_tensor_2d(x, SN_F64, 3, 10), false, NULL), SN_OK);
   assert_int_equal(sn_tape_input(tape, &vp, sn_tensor_2d(positions, SN_F64, 3, 2), false, NULL), SN_OK);
   assert_int_equal(sn_rope(tape, &out, vx, vp, &two_axes, NULL), SN_OK);
-  expect_near("out on a tape", out->tensor.data, rope_out, 30, 1e-14);
+  expect_within("out on a tape", out->tensor.data, rope_out, 30, 1e-14);
   sn_tape_destroy(tape);
   sn_arena_destroy(arena);
   sn_device_destroy(device);
