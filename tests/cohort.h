@@ -12,6 +12,7 @@
 
 #include "core/alloc.h"
 #include "core/fs.h"
+#include "datasets/index.h"
 #include "modalities/formats/wfdb/wfdb.h"
 
 /* CHECK(sn_f(..., fault)): fails the test with the message. */
@@ -101,6 +102,15 @@ static inline void cohort_write_text(const char *root, const char *name, const c
 
 static inline void cohort_path(const char *root, const char *name, char *path, size_t room) {
   snprintf(path, room, "%s/%s", root, name);
+}
+
+/* The manifest of all below root. */
+static inline sn_manifest *cohort_index(const char *root) {
+  sn_manifest *manifest = NULL;
+  sn_index_report report;
+  sn_index_options options = {.name = "cohort"};
+  CHECK(sn_index_directory(root, &options, &manifest, &report, fault));
+  return manifest;
 }
 
 #endif

@@ -8,7 +8,6 @@
 
 #include "alloc_fault.h"
 #include "cohort.h"
-#include "datasets/index.h"
 #include "datasets/labels.h"
 #include "datasets/loader.h"
 #include "datasets/source_ecg.h"

@@ -11,7 +11,6 @@
 
 #include "cohort.h"
 #include "core/json.h"
-#include "datasets/index.h"
 
 static sn_status index_with(const char *root, sn_index_options options, sn_manifest **manifest, sn_index_report *report,
                             sn_error *err) {

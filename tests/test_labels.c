@@ -7,17 +7,8 @@
 #include <cmocka.h>
 
 #include "cohort.h"
-#include "datasets/index.h"
 #include "datasets/keyed_table.h"
 #include "datasets/labels.h"
-
-static sn_manifest *index_of(const char *root) {
-  sn_manifest *manifest = NULL;
-  sn_index_report report;
-  sn_index_options options = {.name = "cohort"};
-  CHECK(sn_index_directory(root, &options, &manifest, &report, fault));
-  return manifest;
-}
 
 static sn_keyed_table *table_of(const sn_manifest *m, const char *root, const char *text, const char *key) {
   char path[4096];
@@ -76,7 +67,7 @@ static char *two_folders(void) {
 
 static void test_keys(void **state) {
   char *root = two_folders();
-  sn_manifest *m = index_of(root);
+  sn_manifest *m = cohort_index(root);
   assert_int_equal(m->n_ok, 8);
   /* By stem, by file name, by path, by path without extension; an unknown one is counted. */
   sn_keyed_table *t = table_of(m, root, "record,label\nr00,A\nr01.hea,B\na/x,C\nb/x.hea,D\nnobody,E\n", "record");
@@ -106,7 +97,7 @@ static void test_keys(void **state) {
 
 static void test_subjects(void **state) {
   char *root = two_folders();
-  sn_manifest *m = index_of(root);
+  sn_manifest *m = cohort_index(root);
   sn_subjects *s = NULL;
   sn_error err;
   assert_int_equal(sn_subjects_create(m, NULL, NULL, &s, &err), SN_E_ARGUMENT);
@@ -139,7 +130,7 @@ static void test_classes(void **state) {
   char *root = two_folders(), path[4096];
   cohort_path(root, "r05.dat", path, sizeof path);
   assert_int_equal(truncate(path, 10), 0);
-  sn_manifest *m = index_of(root);
+  sn_manifest *m = cohort_index(root);
   sn_keyed_table *t = table_of(m, root, "record,label\nr00,N\nr01, A \nr02,N\nr03,~\nr04,\nr05,N\na/x,NA\n", "record");
   sn_labels *l = labels_of(m, t, (sn_label_options){.target = "label"});
   assert_int_equal(l->task, SN_LABEL_CLASS);
@@ -175,7 +166,7 @@ static void test_classes(void **state) {
 
 static void test_values_and_multi(void **state) {
   char *root = two_folders();
-  sn_manifest *m = index_of(root);
+  sn_manifest *m = cohort_index(root);
   sn_keyed_table *t =
       table_of(m, root,
                "record,age,grade,codes\nr00,31.5,1,10;20\nr01,40,2,20\nr02,?,1,\"10, 30\"\nr03,22,2,30;30\n"
@@ -221,7 +212,7 @@ static void test_headers(void **state) {
         &(cohort_record){
             .folder = "", .name = name, .seconds = 10, .rate = 100, .n_leads = 1, .number = i, .comment = COMMENTS[i]});
   }
-  sn_manifest *m = index_of(root);
+  sn_manifest *m = cohort_index(root);
   for (int64_t threads = 0; threads <= 3; threads += 3) {
     sn_labels *l = labels_of(m, NULL, (sn_label_options){.target = "header:Age", .n_threads = threads});
     assert_int_equal(l->task, SN_LABEL_VALUE);
@@ -269,7 +260,7 @@ static void test_beats(void **state) {
   sn_annotations list = {.n = 7, .items = items, .rate = 100};
   CHECK(sn_wfdb_annotations_write(root, "r00", "atr", &list, NULL, fault));
   cohort_write_text(root, "r02.atr", "?"); /* damaged */
-  sn_manifest *m = index_of(root);
+  sn_manifest *m = cohort_index(root);
   for (int64_t threads = 0; threads <= 2; threads += 2) {
     sn_labels *l = labels_of(m, NULL, (sn_label_options){.target = "annotation:aami", .n_threads = threads});
     assert_true(l->per_beat);
@@ -312,7 +303,7 @@ static void test_cinc2017(void **state) {
   const char *data = data_or_skip();
   char path[4096];
   set_path(data, "ecg/cinc2017_af", path, sizeof path);
-  sn_manifest *m = index_of(path);
+  sn_manifest *m = cohort_index(path);
   sn_keyed_table *t = NULL;
   set_path(data, "ecg/cinc2017_af/REFERENCE_revised.csv", path, sizeof path);
   CHECK(sn_keyed_table_load(m, path, "1", &t, fault));
@@ -338,7 +329,7 @@ static void test_cinc2021(void **state) {
   const char *data = data_or_skip();
   char path[4096];
   set_path(data, "ecg/cinc2021_12lead", path, sizeof path);
-  sn_manifest *m = index_of(path);
+  sn_manifest *m = cohort_index(path);
   sn_keyed_table *t = NULL;
   set_path(data, "ecg/cinc2021_12lead/labels.csv", path, sizeof path);
   CHECK(sn_keyed_table_load(m, path, "record", &t, fault));
@@ -368,7 +359,7 @@ static void test_mitbih(void **state) {
   const char *data = data_or_skip();
   char path[4096];
   set_path(data, "ecg/mitbih_arrhythmia_5min", path, sizeof path);
-  sn_manifest *m = index_of(path);
+  sn_manifest *m = cohort_index(path);
   sn_keyed_table *t = NULL;
   set_path(data, "ecg/mitbih_arrhythmia_5min/record_counts.csv", path, sizeof path);
   CHECK(sn_keyed_table_load(m, path, "record", &t, fault));

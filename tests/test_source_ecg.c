@@ -14,18 +14,9 @@
 #include "cohort.h"
 #include "core/philox.h"
 #include "core/pool.h"
-#include "datasets/index.h"
 #include "datasets/loader.h"
 #include "datasets/source_ecg.h"
 #include "datasets/store.h"
-
-static sn_manifest *index_of(const char *root) {
-  sn_manifest *manifest = NULL;
-  sn_index_report report;
-  sn_index_options options = {.name = "cohort"};
-  CHECK(sn_index_directory(root, &options, &manifest, &report, fault));
-  return manifest;
-}
 
 static sn_ecg_source_options options_of(const sn_manifest *manifest) {
   sn_ecg_source_options o = {
@@ -76,7 +67,7 @@ static char *mixed_cohort(void) {
 
 static void test_grid_and_report(void **state) {
   char *root = mixed_cohort();
-  sn_manifest *m = index_of(root);
+  sn_manifest *m = cohort_index(root);
   assert_int_equal(m->n_ok, 5);
   sn_ecg_source_options o = options_of(m);
   sn_source *source = source_of(&o);
@@ -116,7 +107,7 @@ static void test_grid_and_report(void **state) {
 /* Every window equals the plain pipeline on the file within float32 rounding of the conditioned signal. */
 static void test_windows_equal_the_plain_pipeline(void **state) {
   char *root = mixed_cohort();
-  sn_manifest *m = index_of(root);
+  sn_manifest *m = cohort_index(root);
   sn_ecg_source_options o = options_of(m);
   static const sn_normalize MODES[] = {SN_NORMALIZE_ZSCORE_WINDOW, SN_NORMALIZE_ZSCORE_RECORD, SN_NORMALIZE_NONE};
   int64_t compared = 0;
@@ -165,7 +156,7 @@ static void test_windows_equal_the_plain_pipeline(void **state) {
 /* Fault 24: what the cache holds never shows; and a flip on a sample does not reach it. */
 static void test_the_cache_changes_nothing(void **state) {
   char *root = mixed_cohort();
-  sn_manifest *m = index_of(root);
+  sn_manifest *m = cohort_index(root);
   static const int64_t BYTES[] = {0, 4 * 6000, 1 << 24};
   sn_source *sources[3];
   for (int i = 0; i < 3; i++) {
@@ -201,7 +192,7 @@ static void test_the_cache_changes_nothing(void **state) {
 
 static void test_crops(void **state) {
   char *root = mixed_cohort();
-  sn_manifest *m = index_of(root);
+  sn_manifest *m = cohort_index(root);
   sn_ecg_source_options o = options_of(m);
   o.random_crop = true;
   sn_source *source = source_of(&o), *again = source_of(&o);
@@ -241,13 +232,13 @@ static void test_crops(void **state) {
 /* Adding a file changes no other sample's identity or values. */
 static void test_ids_do_not_depend_on_neighbours(void **state) {
   char *root = mixed_cohort();
-  sn_manifest *before = index_of(root);
+  sn_manifest *before = cohort_index(root);
   sn_ecg_source_options o = options_of(before);
   o.random_crop = true;
   sn_source *a = source_of(&o);
   cohort_write(root,
                &(cohort_record){.folder = "", .name = "0aa", .seconds = 20, .rate = 250, .n_leads = 1, .number = 9});
-  sn_manifest *after = index_of(root);
+  sn_manifest *after = cohort_index(root);
   o = options_of(after);
   o.random_crop = true;
   sn_source *b = source_of(&o);
@@ -301,7 +292,7 @@ static void test_descriptors_and_parallel_reads(void **state) {
     cohort_write(root,
                  &(cohort_record){.folder = "", .name = name, .seconds = 1, .rate = 100, .n_leads = 1, .number = i});
   }
-  sn_manifest *m = index_of(root);
+  sn_manifest *m = cohort_index(root);
   sn_ecg_source_options o = options_of(m);
   o.ecg.condition.filter_low_hz = o.ecg.condition.filter_high_hz = 0;
   o.ecg.condition.normalize = SN_NORMALIZE_NONE;
@@ -379,7 +370,7 @@ static sn_status run_steps(sn_source *source, double max_bad_share, int64_t thre
 static void test_the_seventeenth_of_twenty_is_cut_short(void **state) {
   char *root = cohort_directory();
   cohort_write_many(root, 20, 20, 250);
-  sn_manifest *m = index_of(root);
+  sn_manifest *m = cohort_index(root);
   assert_int_equal(m->n_ok, 20);
   cut_short(root, "r16.dat", 5001); /* after it was indexed */
   sn_string ledger = {0}, other = {0};
@@ -406,7 +397,7 @@ static void test_the_seventeenth_of_twenty_is_cut_short(void **state) {
   sn_string_free(&strict);
   sn_source_destroy(source);
   /* Indexed again, it is a line with its reason and no window. */
-  sn_manifest *again = index_of(root);
+  sn_manifest *again = cohort_index(root);
   assert_int_equal(again->n, 20);
   assert_int_equal(again->n_ok, 19);
   int64_t row = sn_manifest_find(again, "r16.hea");
@@ -421,7 +412,7 @@ static void test_the_seventeenth_of_twenty_is_cut_short(void **state) {
 static void test_a_replaced_file_is_found(void **state) {
   char *root = cohort_directory();
   cohort_write_many(root, 3, 20, 250);
-  sn_manifest *m = index_of(root);
+  sn_manifest *m = cohort_index(root);
   cohort_write(root,
                &(cohort_record){.folder = "", .name = "r01", .seconds = 20, .rate = 250, .n_leads = 1, .number = 77});
   sn_ecg_source_options o = options_of(m);
@@ -443,7 +434,7 @@ static void test_a_replaced_file_is_found(void **state) {
 static void test_nothing_left_is_an_error(void **state) {
   char *root = cohort_directory();
   cohort_write_many(root, 3, 4, 250);
-  sn_manifest *m = index_of(root);
+  sn_manifest *m = cohort_index(root);
   sn_ecg_source_options o = options_of(m);
   sn_source *source = NULL;
   sn_error err;
@@ -462,7 +453,7 @@ static void test_nothing_left_is_an_error(void **state) {
 
 static void test_given_windows(void **state) {
   char *root = mixed_cohort();
-  sn_manifest *m = index_of(root);
+  sn_manifest *m = cohort_index(root);
   int64_t row = sn_manifest_find(m, "b/one.hea");
   sn_window_at windows[3] = {{row, 0, 17.25}, {row, 0, 500.0}, {sn_manifest_find(m, "a/two.hea"), 0, -1.0}};
   sn_ecg_source_options o = options_of(m), grid = options_of(m);
@@ -495,7 +486,7 @@ static void test_windows_of_beats(void **state) {
   sn_annotation items[] = {{.sample = 150, .onset_s = 1.5, .code = "N"}, {.sample = 333, .onset_s = 3.33, .code = "V"}};
   sn_annotations list = {.n = 2, .items = items, .rate = 100};
   CHECK(sn_wfdb_annotations_write(root, "r01", "atr", &list, NULL, fault));
-  sn_manifest *m = index_of(root);
+  sn_manifest *m = cohort_index(root);
   sn_labels *labels = NULL;
   sn_window_at *windows = NULL;
   sn_label_options lo = {.target = "annotation:aami"};
@@ -531,7 +522,7 @@ static void test_windows_of_beats(void **state) {
 
 static void test_the_store_gives_the_same_bits(void **state) {
   char *root = mixed_cohort();
-  sn_manifest *m = index_of(root);
+  sn_manifest *m = cohort_index(root);
   char path[4096];
   cohort_path(root, "prepared.h5", path, sizeof path);
   for (int64_t threads = 0; threads <= 2; threads += 2) {
@@ -566,7 +557,7 @@ static void test_the_store_gives_the_same_bits(void **state) {
 
 static void test_a_store_of_other_data_or_options_is_refused(void **state) {
   char *root = mixed_cohort();
-  sn_manifest *m = index_of(root);
+  sn_manifest *m = cohort_index(root);
   char path[4096];
   sn_error err;
   sn_store *store = NULL;
@@ -589,7 +580,7 @@ static void test_a_store_of_other_data_or_options_is_refused(void **state) {
   sn_store_close(store);
   cohort_write(root,
                &(cohort_record){.folder = "", .name = "zed", .seconds = 61, .rate = 100, .n_leads = 1, .number = 6});
-  sn_manifest *changed = index_of(root);
+  sn_manifest *changed = cohort_index(root);
   assert_int_equal(sn_store_open(path, changed, &ecg, &store, &err), SN_E_STATE);
   sn_manifest_destroy(changed);
   sn_manifest_destroy(m);
@@ -599,7 +590,7 @@ static void test_a_store_of_other_data_or_options_is_refused(void **state) {
 static void test_damaged_stores_are_refused(void **state) {
   char *root = cohort_directory();
   cohort_write_many(root, 4, 20, 250);
-  sn_manifest *m = index_of(root);
+  sn_manifest *m = cohort_index(root);
   char path[4096], cut[4096];
   sn_error err;
   sn_store *store = NULL;
@@ -632,7 +623,7 @@ static void test_damaged_stores_are_refused(void **state) {
 static void test_a_full_disk_while_preparing(void **state) {
   char *root = cohort_directory(), path[4096], folder[4096];
   cohort_write_many(root, 4, 60, 250);
-  sn_manifest *m = index_of(root);
+  sn_manifest *m = cohort_index(root);
   sn_ecg_options ecg = sn_ecg_defaults();
   sn_store_write_options w = {0};
   sn_store *store = NULL;
@@ -668,7 +659,7 @@ static void test_a_full_disk_while_preparing(void **state) {
 static void test_a_fault_while_preparing_is_kept(void **state) {
   char *root = cohort_directory();
   cohort_write_many(root, 20, 20, 250);
-  sn_manifest *m = index_of(root);
+  sn_manifest *m = cohort_index(root);
   cut_short(root, "r16.dat", 5001);
   char path[4096];
   cohort_path(root, "prepared.h5", path, sizeof path);

@@ -8,7 +8,6 @@
 
 #include "cohort.h"
 #include "core/philox.h"
-#include "datasets/index.h"
 #include "datasets/split.h"
 
 /* A manifest without files behind it: split needs none. */
