@@ -131,7 +131,5 @@ uint64_t sn_hash64(const void *data, int64_t n) {
   sn_sha256_init(&hash);
   sn_sha256_update(&hash, data, n);
   sn_sha256_final(&hash, digest);
-  uint64_t value = 0;
-  for (int i = 7; i >= 0; i--) value = value << 8 | digest[i];
-  return value;
+  return sn_sha256_low64(digest);
 }

@@ -151,3 +151,18 @@ void sn_sha256_hex(const uint8_t digest[32], char text[65]) {
   }
   text[64] = '\0';
 }
+
+void sn_sha256_text(const void *data, int64_t n, char text[65]) {
+  sn_sha256 hash;
+  uint8_t digest[32];
+  sn_sha256_init(&hash);
+  sn_sha256_update(&hash, data, n);
+  sn_sha256_final(&hash, digest);
+  sn_sha256_hex(digest, text);
+}
+
+uint64_t sn_sha256_low64(const uint8_t digest[32]) {
+  uint64_t value = 0;
+  for (int i = 7; i >= 0; i--) value = value << 8 | digest[i];
+  return value;
+}

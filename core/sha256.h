@@ -16,5 +16,9 @@ void sn_sha256_init(sn_sha256 *hash);
 void sn_sha256_update(sn_sha256 *hash, const void *data, int64_t n);
 void sn_sha256_final(sn_sha256 *hash, uint8_t digest[32]);
 void sn_sha256_hex(const uint8_t digest[32], char text[65]);
+/* The digest of n bytes at once, as 64 hexadecimal digits. */
+void sn_sha256_text(const void *data, int64_t n, char text[65]);
+/* The digest's first eight bytes as a number, lowest first. */
+uint64_t sn_sha256_low64(const uint8_t digest[32]);
 
 #endif

@@ -66,5 +66,8 @@ typedef struct sn_table {
 SN_MUST_CHECK sn_status sn_table_load(const char *path, char delimiter, bool has_header, sn_table **out, sn_error *err);
 void sn_table_destroy(sn_table *table);
 int64_t sn_table_column(const sn_table *table, const char *name); /* the first of that name, -1 if absent */
+bool sn_table_has_columns(const sn_table *table, const char *const *names, int64_t n); /* these n, in this order */
+/* Puts "path: line N: " of that row before the message of what was found wrong in it, and its line into err. */
+sn_status sn_table_fail_row(const sn_table *table, int64_t row, const char *path, sn_status status, sn_error *err);
 
 #endif

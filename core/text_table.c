@@ -189,3 +189,17 @@ int64_t sn_table_column(const sn_table *table, const char *name) {
   }
   return -1;
 }
+
+bool sn_table_has_columns(const sn_table *table, const char *const *names, int64_t n) {
+  if (table->n_columns != n) return false;
+  for (int64_t i = 0; i < n; i++) {
+    if (strcmp(table->columns[i], names[i]) != 0) return false;
+  }
+  return true;
+}
+
+sn_status sn_table_fail_row(const sn_table *table, int64_t row, const char *path, sn_status status, sn_error *err) {
+  status = sn_error_prefix(err, status, "%s: line %lld", path, (long long)table->lines[row]);
+  if (err != NULL) err->line = table->lines[row];
+  return status;
+}

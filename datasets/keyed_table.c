@@ -294,18 +294,19 @@ void sn_subjects_destroy(sn_subjects *subjects) {
   sn_free(subjects);
 }
 
-uint64_t sn_subject_hash(const sn_manifest *manifest, const sn_subjects *subjects, int64_t recording) {
-  if (subjects == NULL || subjects->ids[recording] == NULL) return 0;
-  /* The same bytes as sn_hash64 of "name\nid", without joining them: nothing here may fail. */
-  const char *id = subjects->ids[recording];
+/* The same bytes as sn_hash64 of "dataset\nid", without joining them: nothing here may fail. */
+uint64_t sn_subject_identity(const char *dataset, const char *id) {
   sn_sha256 hash;
   uint8_t digest[32];
-  uint64_t value = 0;
   sn_sha256_init(&hash);
-  sn_sha256_update(&hash, manifest->name, (int64_t)strlen(manifest->name));
+  sn_sha256_update(&hash, dataset, (int64_t)strlen(dataset));
   sn_sha256_update(&hash, "\n", 1);
   sn_sha256_update(&hash, id, (int64_t)strlen(id));
   sn_sha256_final(&hash, digest);
-  for (int i = 7; i >= 0; i--) value = value << 8 | digest[i];
-  return value;
+  return sn_sha256_low64(digest);
+}
+
+uint64_t sn_subject_hash(const sn_manifest *manifest, const sn_subjects *subjects, int64_t recording) {
+  if (subjects == NULL || subjects->ids[recording] == NULL) return 0;
+  return sn_subject_identity(manifest->name, subjects->ids[recording]);
 }

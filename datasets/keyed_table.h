@@ -49,7 +49,9 @@ typedef struct sn_subjects {
 SN_MUST_CHECK sn_status sn_subjects_create(const sn_manifest *manifest, const sn_keyed_table *table, const char *from,
                                            sn_subjects **out, sn_error *err);
 void sn_subjects_destroy(sn_subjects *subjects); /* accepts NULL */
-/* 64-bit identity for sn_sample.subject_id: hash of data set name and id; 0 unknown. */
+/* 64-bit identity of a person: hash of data set name and id. */
+uint64_t sn_subject_identity(const char *dataset, const char *id);
+/* That of a recording's subject, for sn_sample.subject_id; 0 unknown. */
 uint64_t sn_subject_hash(const sn_manifest *manifest, const sn_subjects *subjects, int64_t recording);
 
 #endif

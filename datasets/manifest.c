@@ -152,14 +152,7 @@ sn_status sn_manifest_finish(sn_manifest *manifest, sn_error *err) {
   }
   sn_string text = {0};
   sn_status status = sn_manifest_text(manifest, &text, err);
-  if (status == SN_OK) {
-    sn_sha256 hash;
-    uint8_t digest[32];
-    sn_sha256_init(&hash);
-    sn_sha256_update(&hash, text.data, text.length);
-    sn_sha256_final(&hash, digest);
-    sn_sha256_hex(digest, manifest->hash);
-  }
+  if (status == SN_OK) sn_sha256_text(text.data, text.length, manifest->hash);
   sn_string_free(&text);
   return status;
 }
@@ -187,9 +180,7 @@ sn_status sn_manifest_save(const sn_manifest *manifest, const char *path, sn_err
 }
 
 static sn_status load_rows(sn_manifest *manifest, const sn_table *table, const char *path, sn_error *err) {
-  bool same = table->n_columns == SN_MANIFEST_COLUMNS;
-  for (int c = 0; same && c < SN_MANIFEST_COLUMNS; c++) same = strcmp(table->columns[c], NAMES[c]) == 0;
-  if (!same) {
+  if (!sn_table_has_columns(table, NAMES, SN_MANIFEST_COLUMNS)) {
     return sn_fail_at(err, SN_E_CORRUPT, -1, 1, NULL,
                       "%s: line 1: not the columns of a manifest (path, format, ..., reason)", path);
   }
@@ -205,11 +196,7 @@ static sn_status load_rows(sn_manifest *manifest, const sn_table *table, const c
       status =
           sn_fail(err, SN_E_CORRUPT, "'%s' must stand behind '%s'", manifest->rows[i].path, manifest->rows[i - 1].path);
     }
-    if (status != SN_OK) {
-      status = sn_error_prefix(err, status, "%s: line %" PRId64, path, table->lines[i]);
-      if (err != NULL) err->line = table->lines[i];
-      return status;
-    }
+    if (status != SN_OK) return sn_table_fail_row(table, i, path, status, err);
   }
   return SN_OK;
 }

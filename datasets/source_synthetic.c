@@ -136,12 +136,7 @@ static void hash_options(const sn_synthetic_options *o, char hex[65]) {
   int n =
       snprintf(text, sizeof text, "synthetic/1/%" PRId64 "/%" PRId64 "/%" PRId64 "/%" PRId64 "/%" PRId64 "/%" PRIu64,
                o->n_windows, o->patch_size, o->tokens_least, o->tokens_most, o->n_channels, o->seed);
-  sn_sha256 hash;
-  uint8_t digest[32];
-  sn_sha256_init(&hash);
-  sn_sha256_update(&hash, text, n);
-  sn_sha256_final(&hash, digest);
-  sn_sha256_hex(digest, hex);
+  sn_sha256_text(text, n, hex);
 }
 
 sn_status sn_source_create_synthetic(const sn_synthetic_options *options, sn_source **out, sn_error *err) {

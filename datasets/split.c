@@ -95,14 +95,7 @@ static sn_status split_text(const sn_split *split, sn_string *out, sn_error *err
 static sn_status split_hash(sn_split *split, sn_error *err) {
   sn_string text = {0};
   sn_status status = split_text(split, &text, err);
-  if (status == SN_OK) {
-    sn_sha256 hash;
-    uint8_t digest[32];
-    sn_sha256_init(&hash);
-    sn_sha256_update(&hash, text.data, text.length);
-    sn_sha256_final(&hash, digest);
-    sn_sha256_hex(digest, split->hash);
-  }
+  if (status == SN_OK) sn_sha256_text(text.data, text.length, split->hash);
   sn_string_free(&text);
   return status;
 }
@@ -163,20 +156,6 @@ static sn_status choose_lines(sn_split *split, const sn_split_options *o, bool n
   return SN_OK;
 }
 
-static uint64_t group_of(const sn_split *split, int64_t i) {
-  const char *id = split->subjects[i];
-  sn_sha256 hash;
-  uint8_t digest[32];
-  uint64_t value = 0;
-  sn_sha256_init(&hash);
-  sn_sha256_update(&hash, split->dataset, (int64_t)strlen(split->dataset));
-  sn_sha256_update(&hash, "\n", 1);
-  sn_sha256_update(&hash, id, (int64_t)strlen(id));
-  sn_sha256_final(&hash, digest);
-  for (int b = 7; b >= 0; b--) value = value << 8 | digest[b];
-  return value;
-}
-
 /* Commonest class of each recording's items; -1 without. */
 static sn_status recording_classes(const sn_labels *labels, int64_t n, int32_t *classes, sn_error *err) {
   int64_t *counts = NULL;
@@ -211,7 +190,7 @@ static sn_status make_folds(sn_split *split, const sn_labels *labels, const sn_s
   SN_TRY_GOTO(recording_classes(labels, split->n, classes, err), done);
   for (int64_t i = 0; i < split->n; i++) {
     if (!used[i]) continue;
-    groups[n] = group_of(split, i);
+    groups[n] = sn_subject_identity(split->dataset, split->subjects[i]);
     strata[n] = classes[i];
     n++;
   }
@@ -460,9 +439,7 @@ sn_status sn_split_load(const char *path, const sn_manifest *manifest, sn_split 
   char *dataset = NULL;
   sn_status status = SN_OK;
   SN_TRY_GOTO(sn_table_load(path, '\t', true, &table, err), fail);
-  bool same = table->n_columns == N_COLUMNS && table->n_rows > 0;
-  for (int c = 0; same && c < N_COLUMNS; c++) same = strcmp(table->columns[c], COLUMNS[c]) == 0;
-  if (!same) {
+  if (!sn_table_has_columns(table, COLUMNS, N_COLUMNS) || table->n_rows == 0) {
     status = sn_fail_at(err, SN_E_CORRUPT, -1, 1, NULL,
                         "%s: not a split (dataset, path, subject, fold, roles, checksum)", path);
     goto fail;
@@ -474,8 +451,7 @@ sn_status sn_split_load(const char *path, const sn_manifest *manifest, sn_split 
     status = strcmp(cells[0], table->cells[0]) != 0 ? sn_fail(err, SN_E_CORRUPT, "another data set, '%s'", cells[0])
                                                     : load_line(split, manifest, cells, i, err);
     if (status != SN_OK) {
-      status = sn_error_prefix(err, status, "%s: line %" PRId64, path, table->lines[i]);
-      if (err != NULL) err->line = table->lines[i];
+      status = sn_table_fail_row(table, i, path, status, err);
       goto fail;
     }
   }
