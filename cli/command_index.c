@@ -306,14 +306,10 @@ static sn_status write_group(sn_json_writer *w, const group *g, sn_error *err) {
   sn_json_end_array(w);
   sn_json_write_key(w, "channels");
   SN_TRY(write_list(w, g->row->cells[SN_MANIFEST_CHANNELS], err));
-  sn_json_write_key(w, "recordings");
-  sn_json_write_i64(w, g->n);
-  sn_json_write_key(w, "duration_s");
-  sn_json_write_f64(w, g->seconds);
-  sn_json_write_key(w, "shortest_s");
-  sn_json_write_f64(w, g->shortest);
-  sn_json_write_key(w, "longest_s");
-  sn_json_write_f64(w, g->longest);
+  sn_json_put_i64(w, "recordings", g->n);
+  sn_json_put_f64(w, "duration_s", g->seconds);
+  sn_json_put_f64(w, "shortest_s", g->shortest);
+  sn_json_put_f64(w, "longest_s", g->longest);
   sn_json_end_object(w);
   return SN_OK;
 }
@@ -322,15 +318,13 @@ static void write_counts(sn_json_writer *w, const summary *s) {
   sn_json_write_key(w, "by_status");
   sn_json_begin_object(w);
   for (int64_t k = 0; k < s->n_statuses; k++) {
-    sn_json_write_key(w, s->statuses[k].name);
-    sn_json_write_i64(w, s->statuses[k].n);
+    sn_json_put_i64(w, s->statuses[k].name, s->statuses[k].n);
   }
   sn_json_end_object(w);
   sn_json_write_key(w, "other_files");
   sn_json_begin_object(w);
   for (int64_t k = 0; k < s->report->n_extensions; k++) {
-    sn_json_write_key(w, s->report->extensions[k]);
-    sn_json_write_i64(w, s->report->extension_counts[k]);
+    sn_json_put_i64(w, s->report->extensions[k], s->report->extension_counts[k]);
   }
   sn_json_end_object(w);
   const struct {
@@ -342,8 +336,7 @@ static void write_counts(sn_json_writer *w, const summary *s) {
                  {"folders", s->report->n_folders},   {"unreadable_folders", s->report->n_unlisted_folders},
                  {"from_cache", s->report->n_reused}, {"bytes", (int64_t)s->bytes}};
   for (size_t i = 0; i < sizeof NUMBERS / sizeof NUMBERS[0]; i++) {
-    sn_json_write_key(w, NUMBERS[i].key);
-    sn_json_write_i64(w, NUMBERS[i].value);
+    sn_json_put_i64(w, NUMBERS[i].key, NUMBERS[i].value);
   }
 }
 
@@ -351,19 +344,13 @@ static sn_status write_json(const summary *s, const char *out, bool whole, sn_st
   sn_json_writer w;
   sn_json_writer_init(&w, text, 2);
   sn_json_begin_object(&w);
-  sn_json_write_key(&w, "name");
-  sn_json_write_string(&w, s->manifest->name);
-  sn_json_write_key(&w, "manifest");
-  sn_json_write_string(&w, out);
-  sn_json_write_key(&w, "sha256");
-  sn_json_write_string(&w, s->manifest->hash);
-  sn_json_write_key(&w, "checksums");
-  sn_json_write_string(&w, whole ? "sha256" : "quick");
+  sn_json_put_string(&w, "name", s->manifest->name);
+  sn_json_put_string(&w, "manifest", out);
+  sn_json_put_string(&w, "sha256", s->manifest->hash);
+  sn_json_put_string(&w, "checksums", whole ? "sha256" : "quick");
   write_counts(&w, s);
-  sn_json_write_key(&w, "duration_s");
-  sn_json_write_f64(&w, s->seconds);
-  sn_json_write_key(&w, "seconds");
-  sn_json_write_f64(&w, s->took_s);
+  sn_json_put_f64(&w, "duration_s", s->seconds);
+  sn_json_put_f64(&w, "seconds", s->took_s);
   sn_json_write_key(&w, "kinds");
   sn_json_begin_array(&w);
   for (int64_t k = 0; k < s->n_groups; k++) SN_TRY(write_group(&w, &s->groups[k], err));

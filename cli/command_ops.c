@@ -83,24 +83,18 @@ static void explain_json(const sn_device *device, const sn_op_call *call, const 
   describe(call, shapes, sizeof shapes);
   const sn_op_impl *chosen = sn_op_choose(device, call);
   sn_json_begin_object(w);
-  sn_json_write_key(w, "name");
-  sn_json_write_string(w, sample->name);
-  sn_json_write_key(w, "run");
-  sn_json_write_string(w, sn_op_run_name(run));
-  sn_json_write_key(w, "inputs");
-  sn_json_write_string(w, shapes);
-  sn_json_write_key(w, "chosen");
-  sn_json_write_string(w, chosen != NULL ? chosen->name : NULL);
+  sn_json_put_string(w, "name", sample->name);
+  sn_json_put_string(w, "run", sn_op_run_name(run));
+  sn_json_put_string(w, "inputs", shapes);
+  sn_json_put_string(w, "chosen", chosen != NULL ? chosen->name : NULL);
   sn_json_write_key(w, "passed_over");
   sn_json_begin_array(w);
   for (const sn_op_impl *const *impl = call->op->impls; *impl != NULL && *impl != chosen; impl++) {
     const char *why = "it runs on another kind of device";
     if ((*impl)->device == device->kind) (void)(*impl)->supports(device, call, &why);
     sn_json_begin_object(w);
-    sn_json_write_key(w, "name");
-    sn_json_write_string(w, (*impl)->name);
-    sn_json_write_key(w, "why");
-    sn_json_write_string(w, why);
+    sn_json_put_string(w, "name", (*impl)->name);
+    sn_json_put_string(w, "why", why);
     sn_json_end_object(w);
   }
   sn_json_end_array(w);
@@ -138,14 +132,10 @@ static sn_status list_text(const sn_device *device, const sn_args *args, sn_erro
 static void write_device(const sn_device *device, sn_json_writer *w) {
   sn_json_write_key(w, "device");
   sn_json_begin_object(w);
-  sn_json_write_key(w, "kind");
-  sn_json_write_string(w, "cpu");
-  sn_json_write_key(w, "isa");
-  sn_json_write_string(w, sn_isa_name(device->isa));
-  sn_json_write_key(w, "threads");
-  sn_json_write_i64(w, device->n_threads);
-  sn_json_write_key(w, "fast_bf16");
-  sn_json_write_bool(w, sn_device_has_fast_bf16(device));
+  sn_json_put_string(w, "kind", "cpu");
+  sn_json_put_string(w, "isa", sn_isa_name(device->isa));
+  sn_json_put_i64(w, "threads", device->n_threads);
+  sn_json_put_bool(w, "fast_bf16", sn_device_has_fast_bf16(device));
   sn_json_end_object(w);
 }
 
@@ -162,10 +152,8 @@ static sn_status list_json(const sn_device *device, const sn_args *args, sn_erro
     const sn_op *op = sn_ops[i];
     if (!wanted(args, op)) continue;
     sn_json_begin_object(&w);
-    sn_json_write_key(&w, "name");
-    sn_json_write_string(&w, op->name);
-    sn_json_write_key(&w, "summary");
-    sn_json_write_string(&w, op->summary);
+    sn_json_put_string(&w, "name", op->name);
+    sn_json_put_string(&w, "summary", op->summary);
     sn_json_write_key(&w, "implementations");
     sn_json_begin_array(&w);
     for (const sn_op_impl *const *impl = op->impls; *impl != NULL; impl++) sn_json_write_string(&w, (*impl)->name);

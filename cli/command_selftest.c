@@ -43,22 +43,14 @@ static sn_status run_samples(sn_device *device, const sn_op *op, const sn_op_imp
 
 static void write_line(sn_json_writer *w, const sn_op *op, const sn_op_impl *impl, sn_op_run run, const tally *t) {
   sn_json_begin_object(w);
-  sn_json_write_key(w, "op");
-  sn_json_write_string(w, op->name);
-  sn_json_write_key(w, "implementation");
-  sn_json_write_string(w, impl->name);
-  sn_json_write_key(w, "run");
-  sn_json_write_string(w, sn_op_run_name(run));
-  sn_json_write_key(w, "samples");
-  sn_json_write_i64(w, t->made);
-  sn_json_write_key(w, "failed");
-  sn_json_write_i64(w, t->failed);
-  sn_json_write_key(w, "elements");
-  sn_json_write_i64(w, t->elements);
-  sn_json_write_key(w, "worst_of_tolerance");
-  sn_json_write_f64(w, t->worst);
-  sn_json_write_key(w, "failure");
-  sn_json_write_string(w, t->failed > 0 ? t->failure : NULL);
+  sn_json_put_string(w, "op", op->name);
+  sn_json_put_string(w, "implementation", impl->name);
+  sn_json_put_string(w, "run", sn_op_run_name(run));
+  sn_json_put_i64(w, "samples", t->made);
+  sn_json_put_i64(w, "failed", t->failed);
+  sn_json_put_i64(w, "elements", t->elements);
+  sn_json_put_f64(w, "worst_of_tolerance", t->worst);
+  sn_json_put_string(w, "failure", t->failed > 0 ? t->failure : NULL);
   sn_json_end_object(w);
 }
 
@@ -97,19 +89,15 @@ static sn_status run_all(sn_device *device, const char *only, bool json, totals 
   sn_status status = SN_OK;
   sn_json_writer_init(&w, &text, 2);
   sn_json_begin_object(&w);
-  sn_json_write_key(&w, "isa");
-  sn_json_write_string(&w, sn_isa_name(device->isa));
-  sn_json_write_key(&w, "threads");
-  sn_json_write_i64(&w, device->n_threads);
+  sn_json_put_string(&w, "isa", sn_isa_name(device->isa));
+  sn_json_put_i64(&w, "threads", device->n_threads);
   sn_json_write_key(&w, "results");
   sn_json_begin_array(&w);
   for (int64_t i = 0; i < sn_n_ops && status == SN_OK; i++)
     if (only == NULL || strcmp(only, sn_ops[i]->name) == 0) status = run_op(device, sn_ops[i], json ? &w : NULL, sum, err);
   sn_json_end_array(&w);
-  sn_json_write_key(&w, "comparisons");
-  sn_json_write_i64(&w, sum->made);
-  sn_json_write_key(&w, "failed");
-  sn_json_write_i64(&w, sum->failed);
+  sn_json_put_i64(&w, "comparisons", sum->made);
+  sn_json_put_i64(&w, "failed", sum->failed);
   sn_json_end_object(&w);
   if (status == SN_OK && json) status = sn_json_writer_finish(&w, err);
   if (status == SN_OK && json) printf("%s\n", text.data);

@@ -47,12 +47,9 @@ static int report(const sn_args *args, const sn_synth_ecg_options *o, int64_t wr
   sn_error err;
   sn_json_writer_init(&json, &text, 0);
   sn_json_begin_object(&json);
-  sn_json_write_key(&json, "path");
-  sn_json_write_string(&json, out);
-  sn_json_write_key(&json, "recordings");
-  sn_json_write_i64(&json, written);
-  sn_json_write_key(&json, "subjects");
-  sn_json_write_i64(&json, o->n_subjects);
+  sn_json_put_string(&json, "path", out);
+  sn_json_put_i64(&json, "recordings", written);
+  sn_json_put_i64(&json, "subjects", o->n_subjects);
   sn_json_end_object(&json);
   sn_status status = sn_json_writer_finish(&json, &err);
   if (status == SN_OK) puts(text.data);

@@ -48,16 +48,6 @@ static void write_times(sn_json_writer *json, const char *key, const double *tim
   sn_json_end_array(json);
 }
 
-static void write_real(sn_json_writer *json, const char *key, double value) {
-  sn_json_write_key(json, key);
-  sn_json_write_f64(json, value);
-}
-
-static void write_count(sn_json_writer *json, const char *key, int64_t value) {
-  sn_json_write_key(json, key);
-  sn_json_write_i64(json, value);
-}
-
 static void write_comparison(sn_json_writer *json, const comparison *c) {
   sn_json_write_key(json, "reference");
   if (!c->known) {
@@ -65,20 +55,19 @@ static void write_comparison(sn_json_writer *json, const comparison *c) {
     return;
   }
   sn_json_begin_object(json);
-  sn_json_write_key(json, "annotator");
-  sn_json_write_string(json, c->annotator);
-  write_count(json, "count", c->n);
+  sn_json_put_string(json, "annotator", c->annotator);
+  sn_json_put_i64(json, "count", c->n);
   sn_json_write_key(json, "at");
   sn_json_begin_array(json);
   for (int i = 0; i < N_TOLERANCES; i++) {
     const sn_beat_score *s = &c->scores[i];
     sn_json_begin_object(json);
-    write_real(json, "tolerance_s", TOLERANCES_S[i]);
-    write_count(json, "matched", s->matched);
-    write_real(json, "sensitivity", s->sensitivity);
-    write_real(json, "predictivity", s->predictivity);
-    write_real(json, "median_offset_s", s->median_offset_s);
-    write_real(json, "median_absolute_offset_s", s->median_absolute_offset_s);
+    sn_json_put_f64(json, "tolerance_s", TOLERANCES_S[i]);
+    sn_json_put_i64(json, "matched", s->matched);
+    sn_json_put_f64(json, "sensitivity", s->sensitivity);
+    sn_json_put_f64(json, "predictivity", s->predictivity);
+    sn_json_put_f64(json, "median_offset_s", s->median_offset_s);
+    sn_json_put_f64(json, "median_absolute_offset_s", s->median_absolute_offset_s);
     write_times(json, "false_s", s->false_s, s->n_false);
     write_times(json, "missed_s", s->missed_s, s->n_missed);
     sn_json_end_object(json);
@@ -96,13 +85,11 @@ static double rate_per_minute(const sn_recording *recording, const sn_beats *bea
 static void write_json(const sn_recording *recording, const sn_beats *beats, const comparison *c,
                        sn_json_writer *json) {
   sn_json_begin_object(json);
-  sn_json_write_key(json, "method");
-  sn_json_write_string(json, "pan-tompkins");
-  sn_json_write_key(json, "lead");
-  sn_json_write_string(json, lead_name(beats));
-  write_count(json, "channel", beats->channel);
-  write_count(json, "count", beats->n);
-  write_real(json, "rate_per_min", rate_per_minute(recording, beats));
+  sn_json_put_string(json, "method", "pan-tompkins");
+  sn_json_put_string(json, "lead", lead_name(beats));
+  sn_json_put_i64(json, "channel", beats->channel);
+  sn_json_put_i64(json, "count", beats->n);
+  sn_json_put_f64(json, "rate_per_min", rate_per_minute(recording, beats));
   write_times(json, "onsets_s", beats->onset_s, beats->n);
   write_comparison(json, c);
   sn_json_end_object(json);

@@ -5,6 +5,7 @@
 
 #include "cli/inspect.h"
 #include "core/alloc.h"
+#include "core/ratio.h"
 
 enum { FIRST_ANNOTATIONS = 5 };
 
@@ -22,21 +23,6 @@ static void key_string(sn_json_writer *j, const char *key, const char *value) {
   sn_free(utf8);
 }
 
-static void key_f64(sn_json_writer *j, const char *key, double value) {
-  sn_json_write_key(j, key);
-  sn_json_write_f64(j, value);
-}
-
-static void key_i64(sn_json_writer *j, const char *key, int64_t value) {
-  sn_json_write_key(j, key);
-  sn_json_write_i64(j, value);
-}
-
-static void key_null(sn_json_writer *j, const char *key) {
-  sn_json_write_key(j, key);
-  sn_json_write_null(j);
-}
-
 static void write_error(sn_json_writer *j, const inspect_result *result) {
   sn_json_write_key(j, "error");
   if (result->status == SN_OK) {
@@ -47,10 +33,10 @@ static void write_error(sn_json_writer *j, const inspect_result *result) {
   sn_json_begin_object(j);
   key_string(j, "code", sn_status_name(result->status));
   key_string(j, "message", e->message);
-  if (e->offset >= 0) key_i64(j, "offset", e->offset);
-  else key_null(j, "offset");
-  if (e->line >= 0) key_i64(j, "line", e->line);
-  else key_null(j, "line");
+  if (e->offset >= 0) sn_json_put_i64(j, "offset", e->offset);
+  else sn_json_put_null(j, "offset");
+  if (e->line >= 0) sn_json_put_i64(j, "line", e->line);
+  else sn_json_put_null(j, "line");
   key_string(j, "field", e->field);
   sn_json_end_object(j);
 }
@@ -61,7 +47,7 @@ static void write_warning_list(sn_json_writer *j, const sn_warning *list, int64_
     key_string(j, "code", list[i].code);
     key_string(j, "message", list[i].message);
     key_string(j, "where", list[i].where);
-    key_i64(j, "count", list[i].count);
+    sn_json_put_i64(j, "count", list[i].count);
     sn_json_end_object(j);
   }
 }
@@ -77,10 +63,8 @@ static void write_vector(sn_json_writer *j, const char *key, bool known, const d
   sn_json_end_array(j);
 }
 
-static int64_t gcd(int64_t a, int64_t b) { return b == 0 ? a : gcd(b, a % b); }
-
 static void write_rate(sn_json_writer *j, const sn_recording *r, const sn_channel *c) {
-  int64_t common = gcd(c->samples_per_frame, r->rate_den); /* the ratio itself is reduced */
+  int64_t common = sn_gcd(c->samples_per_frame, r->rate_den); /* the ratio itself is reduced */
   sn_json_write_key(j, "rate_hz");
   sn_json_begin_array(j);
   sn_json_write_i64(j, r->rate_num * (c->samples_per_frame / common));
@@ -95,12 +79,12 @@ static void write_stats(sn_json_writer *j, const inspect_stats *s) {
     return;
   }
   sn_json_begin_object(j);
-  key_i64(j, "n", s->n);
-  key_i64(j, "missing", s->missing);
-  key_f64(j, "min", s->min);
-  key_f64(j, "max", s->max);
-  key_f64(j, "mean", s->mean);
-  key_f64(j, "std", s->std);
+  sn_json_put_i64(j, "n", s->n);
+  sn_json_put_i64(j, "missing", s->missing);
+  sn_json_put_f64(j, "min", s->min);
+  sn_json_put_f64(j, "max", s->max);
+  sn_json_put_f64(j, "mean", s->mean);
+  sn_json_put_f64(j, "std", s->std);
   key_string(j, "sha256_f32", s->sha256_f32);
   sn_json_end_object(j);
 }
@@ -121,18 +105,16 @@ static void write_channel(sn_json_writer *j, const inspect_result *result, int64
   key_string(j, "unit", c->unit);
   key_string(j, "raw_unit", c->raw_unit);
   write_rate(j, r, c);
-  key_i64(j, "n_samples", sn_recording_samples(r, index, -1));
+  sn_json_put_i64(j, "n_samples", sn_recording_samples(r, index, -1));
   write_vector(j, "position_m", c->has_position, c->position_m);
   write_vector(j, "orientation", c->has_orientation, c->orientation);
-  sn_json_write_key(j, "bad");
-  sn_json_write_bool(j, c->bad);
+  sn_json_put_bool(j, "bad", c->bad);
   sn_json_write_key(j, "calibration"); /* value in `unit` = stored * gain + offset */
   sn_json_begin_object(j);
   double gain = c->uncalibrated ? NAN : c->unit_scale / c->gain;
-  key_f64(j, "gain", gain);
-  key_f64(j, "offset", c->baseline == 0 && !c->uncalibrated ? 0 : -c->baseline * gain);
-  sn_json_write_key(j, "assumed");
-  sn_json_write_bool(j, c->calibration_assumed || c->unit_assumed);
+  sn_json_put_f64(j, "gain", gain);
+  sn_json_put_f64(j, "offset", c->baseline == 0 && !c->uncalibrated ? 0 : -c->baseline * gain);
+  sn_json_put_bool(j, "assumed", c->calibration_assumed || c->unit_assumed);
   sn_json_end_object(j);
   if (request->stats && is_asked_for(result, index)) write_stats(j, &result->channels[index].stats);
   if (request->values && is_asked_for(result, index)) {
@@ -157,21 +139,21 @@ static void write_annotations(sn_json_writer *j, const inspect_result *result) {
   }
   int64_t shown = result->request->all_annotations || list->n < FIRST_ANNOTATIONS ? list->n : FIRST_ANNOTATIONS;
   sn_json_begin_object(j);
-  key_i64(j, "count", list->n);
+  sn_json_put_i64(j, "count", list->n);
   sn_json_write_key(j, "first"); /* with --annotations: all */
   sn_json_begin_array(j);
   for (int64_t i = 0; i < shown; i++) {
     const sn_annotation *a = &list->items[i];
     sn_json_begin_object(j);
-    key_f64(j, "onset_s", a->onset_s);
-    key_f64(j, "duration_s", a->duration_s);
+    sn_json_put_f64(j, "onset_s", a->onset_s);
+    sn_json_put_f64(j, "duration_s", a->duration_s);
     key_string(j, "text", a->text != NULL ? a->text : a->code);
     key_string(j, "code", a->code);
-    key_i64(j, "sample", a->sample);
-    if (a->channel >= 0) key_i64(j, "channel", a->channel);
-    else key_null(j, "channel");
-    key_i64(j, "subtype", a->subtype);
-    key_i64(j, "number", a->number);
+    sn_json_put_i64(j, "sample", a->sample);
+    if (a->channel >= 0) sn_json_put_i64(j, "channel", a->channel);
+    else sn_json_put_null(j, "channel");
+    sn_json_put_i64(j, "subtype", a->subtype);
+    sn_json_put_i64(j, "number", a->number);
     sn_json_end_object(j);
   }
   sn_json_end_array(j);
@@ -186,7 +168,7 @@ static void write_recording(sn_json_writer *j, const inspect_result *result) {
   sn_json_write_key(j, "subject");
   sn_json_begin_object(j);
   key_string(j, "id", r->subject_id);
-  key_f64(j, "age_years", r->age_years);
+  sn_json_put_f64(j, "age_years", r->age_years);
   key_string(j, "sex", r->sex);
   sn_json_end_object(j);
   key_string(j, "start_time", result->request->dates ? r->start_time : NULL);
@@ -194,8 +176,8 @@ static void write_recording(sn_json_writer *j, const inspect_result *result) {
   sn_json_begin_array(j);
   for (int64_t s = 0; s < r->n_segments; s++) {
     sn_json_begin_object(j);
-    key_f64(j, "start_s", r->segments[s].start_s);
-    key_f64(j, "duration_s", (double)r->segments[s].n_frames * (double)r->rate_den / (double)r->rate_num);
+    sn_json_put_f64(j, "start_s", r->segments[s].start_s);
+    sn_json_put_f64(j, "duration_s", (double)r->segments[s].n_frames * (double)r->rate_den / (double)r->rate_num);
     sn_json_end_object(j);
   }
   sn_json_end_array(j);
@@ -209,7 +191,7 @@ static void write_recording(sn_json_writer *j, const inspect_result *result) {
 static void write_nothing(sn_json_writer *j) {
   static const char *const keys[] = {"format", "variant", "modality", "subject", "start_time", "segments", "channels",
                                      "annotations"};
-  for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) key_null(j, keys[i]);
+  for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) sn_json_put_null(j, keys[i]);
 }
 
 void sn_inspect_write_json(const inspect_result *result, sn_json_writer *j) {
@@ -224,7 +206,7 @@ void sn_inspect_write_json(const inspect_result *result, sn_json_writer *j) {
   sn_json_end_array(j);
   if (r != NULL) write_recording(j, result);
   else write_nothing(j);
-  key_null(j, "volume");
-  key_null(j, "table");
-  key_null(j, "text");
+  sn_json_put_null(j, "volume");
+  sn_json_put_null(j, "table");
+  sn_json_put_null(j, "text");
 }

@@ -17,15 +17,12 @@ sn_status sn_inspect_leads(const sn_recording *recording, const inspect_request 
   SN_TRY(sn_leads_check(recording, &check, err));
   if (json != NULL) {
     sn_json_begin_object(json);
-    sn_json_write_key(json, "mismatch");
-    sn_json_write_bool(json, check.mismatch);
-    sn_json_write_key(json, "limit_mv");
-    sn_json_write_f64(json, SN_LEAD_MISMATCH_MV);
+    sn_json_put_bool(json, "mismatch", check.mismatch);
+    sn_json_put_f64(json, "limit_mv", SN_LEAD_MISMATCH_MV);
     sn_json_write_key(json, "rms_mv");
     sn_json_begin_object(json);
     for (int i = 0; i < 4; i++) {
-      sn_json_write_key(json, NAMES[i]);
-      sn_json_write_f64(json, check.rms_mv[i]);
+      sn_json_put_f64(json, NAMES[i], check.rms_mv[i]);
     }
     sn_json_end_object(json);
     sn_json_end_object(json);

@@ -72,8 +72,7 @@ static void write_group(const sn_config *config, const char *prefix, size_t n, s
 void sn_config_write_json(const sn_config *config, sn_json_writer *writer) {
   sn_json_begin_object(writer);
   if (config->phase_name != NULL) {
-    sn_json_write_key(writer, "name");
-    sn_json_write_string(writer, config->phase_name);
+    sn_json_put_string(writer, "name", config->phase_name);
   }
   write_group(config, "", 0, writer);
   if (config->n_phases > 0) {

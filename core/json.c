@@ -650,6 +650,31 @@ void sn_json_write_string(sn_json_writer *writer, const char *value) {
   put_quoted(writer, value);
 }
 
+void sn_json_put_null(sn_json_writer *writer, const char *key) {
+  sn_json_write_key(writer, key);
+  sn_json_write_null(writer);
+}
+
+void sn_json_put_bool(sn_json_writer *writer, const char *key, bool value) {
+  sn_json_write_key(writer, key);
+  sn_json_write_bool(writer, value);
+}
+
+void sn_json_put_i64(sn_json_writer *writer, const char *key, int64_t value) {
+  sn_json_write_key(writer, key);
+  sn_json_write_i64(writer, value);
+}
+
+void sn_json_put_f64(sn_json_writer *writer, const char *key, double value) {
+  sn_json_write_key(writer, key);
+  sn_json_write_f64(writer, value);
+}
+
+void sn_json_put_string(sn_json_writer *writer, const char *key, const char *value) {
+  sn_json_write_key(writer, key);
+  sn_json_write_string(writer, value);
+}
+
 sn_status sn_json_writer_finish(sn_json_writer *writer, sn_error *err) {
   if (writer->depth != 0 || !writer->need_comma) refuse(writer, SN_E_STATE, "the document is not complete");
   if (writer->status != SN_OK && err != NULL) *err = writer->error;

@@ -71,6 +71,12 @@ void sn_json_write_bool(sn_json_writer *writer, bool value);
 void sn_json_write_i64(sn_json_writer *writer, int64_t value);
 void sn_json_write_f64(sn_json_writer *writer, double value);         /* NaN and infinities become null */
 void sn_json_write_string(sn_json_writer *writer, const char *value); /* NULL becomes null */
+/* A key and its value at once. */
+void sn_json_put_null(sn_json_writer *writer, const char *key);
+void sn_json_put_bool(sn_json_writer *writer, const char *key, bool value);
+void sn_json_put_i64(sn_json_writer *writer, const char *key, int64_t value);
+void sn_json_put_f64(sn_json_writer *writer, const char *key, double value);
+void sn_json_put_string(sn_json_writer *writer, const char *key, const char *value);
 SN_MUST_CHECK sn_status sn_json_writer_finish(sn_json_writer *writer, sn_error *err);
 
 #endif

@@ -93,8 +93,7 @@ static sn_status build_header(const char *path, const sn_named_tensor *tensors, 
     sn_json_write_key(&writer, "__metadata__");
     sn_json_begin_object(&writer);
     for (int64_t i = 0; i < n_meta; i++) {
-      sn_json_write_key(&writer, metadata[i][0]);
-      sn_json_write_string(&writer, metadata[i][1]);
+      sn_json_put_string(&writer, metadata[i][0], metadata[i][1]);
     }
     sn_json_end_object(&writer);
   }
@@ -107,8 +106,7 @@ static sn_status build_header(const char *path, const sn_named_tensor *tensors, 
     }
     sn_json_write_key(&writer, tensors[i].name);
     sn_json_begin_object(&writer);
-    sn_json_write_key(&writer, "dtype");
-    sn_json_write_string(&writer, dtype_name(t->dtype));
+    sn_json_put_string(&writer, "dtype", dtype_name(t->dtype));
     sn_json_write_key(&writer, "shape");
     sn_json_begin_array(&writer);
     for (int d = 0; d < t->n_dims; d++) sn_json_write_i64(&writer, t->shape[d]);

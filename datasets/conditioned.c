@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/ratio.h"
 #include "core/sha256.h"
 #include "datasets/block_cache.h"
 #include "datasets/store.h"
@@ -65,15 +66,6 @@ static void layout_free(layout *l) {
   sn_free(l->per_frame);
 }
 
-static int64_t gcd(int64_t a, int64_t b) {
-  while (b != 0) {
-    int64_t r = a % b;
-    a = b;
-    b = r;
-  }
-  return a;
-}
-
 /* The view's rate: that of the first lead after resampling. */
 static sn_status set_rate(layout *l, const sn_manifest_info *info, int64_t channel, sn_error *err) {
   int64_t num = 0, den = 0;
@@ -81,7 +73,7 @@ static sn_status set_rate(layout *l, const sn_manifest_info *info, int64_t chann
       !sn_mul_ok(info->rate_den, l->ratios[channel].down, &den)) {
     return sn_fail(err, SN_E_ARGUMENT, "rate %" PRId64 "/%" PRId64 " is out of range", info->rate_num, info->rate_den);
   }
-  int64_t common = gcd(num, den);
+  int64_t common = sn_gcd(num, den);
   l->rate_num = num / common;
   l->rate_den = den / common;
   return SN_OK;
@@ -432,8 +424,7 @@ static void write_leads(sn_json_writer *w, const sn_ecg_options *ecg) {
   sn_json_begin_array(w);
   for (int64_t i = 0; i < ecg->n_leads; i++) sn_json_write_string(w, sn_lead_name(ecg->leads[i]));
   sn_json_end_array(w);
-  sn_json_write_key(w, "derive_leads");
-  sn_json_write_bool(w, ecg->derive_leads);
+  sn_json_put_bool(w, "derive_leads", ecg->derive_leads);
 }
 
 sn_status sn_conditioned_describe(const sn_ecg_options *ecg, sn_string *json, sn_error *err) {
@@ -458,17 +449,13 @@ sn_status sn_conditioned_describe(const sn_ecg_options *ecg, sn_string *json, sn
               {"notch_hz", o->notch_hz},
               {"gap_s", o->patch_s}}; /* a gap of a patch splits a segment */
   for (size_t i = 0; i < sizeof WHOLE / sizeof WHOLE[0]; i++) {
-    sn_json_write_key(&w, WHOLE[i].key);
-    sn_json_write_i64(&w, WHOLE[i].value);
+    sn_json_put_i64(&w, WHOLE[i].key, WHOLE[i].value);
   }
   for (size_t i = 0; i < sizeof REAL / sizeof REAL[0]; i++) {
-    sn_json_write_key(&w, REAL[i].key);
-    sn_json_write_f64(&w, REAL[i].value);
+    sn_json_put_f64(&w, REAL[i].key, REAL[i].value);
   }
-  sn_json_write_key(&w, "filter");
-  sn_json_write_string(&w, o->filter == SN_FILTER_FIR ? "fir" : "butterworth");
-  sn_json_write_key(&w, "resample");
-  sn_json_write_string(&w, o->resample == SN_RESAMPLE_FFT ? "fft" : "polyphase");
+  sn_json_put_string(&w, "filter", o->filter == SN_FILTER_FIR ? "fir" : "butterworth");
+  sn_json_put_string(&w, "resample", o->resample == SN_RESAMPLE_FFT ? "fft" : "polyphase");
   write_leads(&w, ecg);
   sn_json_end_object(&w);
   return sn_json_writer_finish(&w, err);

@@ -123,22 +123,14 @@ void sn_ledger_write_json(const sn_ledger *ledger, sn_json_writer *writer) {
   for (int64_t i = 0; i < ledger->n; i++) {
     const sn_ledger_entry *entry = &ledger->entries[i];
     sn_json_begin_object(writer);
-    sn_json_write_key(writer, "recording");
-    sn_json_write_i64(writer, entry->recording);
-    sn_json_write_key(writer, "path");
-    sn_json_write_string(writer, entry->path);
-    sn_json_write_key(writer, "place");
-    sn_json_write_i64(writer, entry->place);
-    sn_json_write_key(writer, "code");
-    sn_json_write_string(writer, sn_status_name(entry->error.code));
-    sn_json_write_key(writer, "offset");
-    sn_json_write_i64(writer, entry->error.offset);
-    sn_json_write_key(writer, "line");
-    sn_json_write_i64(writer, entry->error.line);
-    sn_json_write_key(writer, "field");
-    sn_json_write_string(writer, entry->error.field);
-    sn_json_write_key(writer, "message");
-    sn_json_write_string(writer, entry->error.message);
+    sn_json_put_i64(writer, "recording", entry->recording);
+    sn_json_put_string(writer, "path", entry->path);
+    sn_json_put_i64(writer, "place", entry->place);
+    sn_json_put_string(writer, "code", sn_status_name(entry->error.code));
+    sn_json_put_i64(writer, "offset", entry->error.offset);
+    sn_json_put_i64(writer, "line", entry->error.line);
+    sn_json_put_string(writer, "field", entry->error.field);
+    sn_json_put_string(writer, "message", entry->error.message);
     sn_json_end_object(writer);
   }
   sn_json_end_array(writer);

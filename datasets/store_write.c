@@ -217,14 +217,10 @@ static sn_status faults_text(const writing *w, sn_string *out, sn_error *err) {
   for (int64_t i = 0; i < w->n_faults; i++) {
     const sn_store_fault *fault = &w->faults[i];
     sn_json_begin_object(&json);
-    sn_json_write_key(&json, "line");
-    sn_json_write_i64(&json, fault->row);
-    sn_json_write_key(&json, "code");
-    sn_json_write_i64(&json, fault->error.code);
-    sn_json_write_key(&json, "offset");
-    sn_json_write_i64(&json, fault->error.offset);
-    sn_json_write_key(&json, "text_line");
-    sn_json_write_i64(&json, fault->error.line);
+    sn_json_put_i64(&json, "line", fault->row);
+    sn_json_put_i64(&json, "code", fault->error.code);
+    sn_json_put_i64(&json, "offset", fault->error.offset);
+    sn_json_put_i64(&json, "text_line", fault->error.line);
     sn_json_write_key(&json, "message");
     SN_TRY(write_utf8(&json, fault->error.message, err));
     sn_json_write_key(&json, "field");

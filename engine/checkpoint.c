@@ -43,28 +43,20 @@ enum { N_TEXTS = 4 };
 
 static void write_state_fields(sn_json_writer *w, const sn_train_state *state) {
   for (int i = 0; i < N_INTEGERS; i++) {
-    sn_json_write_key(w, INTEGERS[i].key);
-    sn_json_write_i64(w, *(const int64_t *)((const char *)state + INTEGERS[i].offset));
+    sn_json_put_i64(w, INTEGERS[i].key, *(const int64_t *)((const char *)state + INTEGERS[i].offset));
   }
   for (int i = 0; i < N_TEXTS; i++) {
-    sn_json_write_key(w, TEXTS[i].key);
-    sn_json_write_string(w, (const char *)state + TEXTS[i].offset);
+    sn_json_put_string(w, TEXTS[i].key, (const char *)state + TEXTS[i].offset);
   }
-  sn_json_write_key(w, "patch_step");
-  sn_json_write_f64(w, state->patch_step);
-  sn_json_write_key(w, "inexact_resume");
-  sn_json_write_bool(w, state->inexact);
+  sn_json_put_f64(w, "patch_step", state->patch_step);
+  sn_json_put_bool(w, "inexact_resume", state->inexact);
   if (state->phase_updates > 0) {
-    sn_json_write_key(w, "phase_updates");
-    sn_json_write_i64(w, state->phase_updates);
+    sn_json_put_i64(w, "phase_updates", state->phase_updates);
   }
   if (state->best_step < 0) return;
-  sn_json_write_key(w, "best_step");
-  sn_json_write_i64(w, state->best_step);
-  sn_json_write_key(w, "best_score");
-  sn_json_write_f64(w, state->best_score);
-  sn_json_write_key(w, "best_tie");
-  sn_json_write_f64(w, state->best_tie);
+  sn_json_put_i64(w, "best_step", state->best_step);
+  sn_json_put_f64(w, "best_score", state->best_score);
+  sn_json_put_f64(w, "best_tie", state->best_tie);
 }
 
 /* What only runs with phases or evaluations have. */
@@ -138,15 +130,9 @@ static sn_status list_part(const sn_params *params, const char *which, part_list
 static void hash_tensors(sn_json_writer *w, const sn_named_tensor *list, int64_t n) {
   sn_json_begin_object(w);
   for (int64_t i = 0; i < n; i++) {
-    sn_sha256 hash;
-    uint8_t digest[32];
     char hex[65];
-    sn_sha256_init(&hash);
-    sn_sha256_update(&hash, list[i].tensor.data, sn_tensor_bytes(&list[i].tensor));
-    sn_sha256_final(&hash, digest);
-    sn_sha256_hex(digest, hex);
-    sn_json_write_key(w, list[i].name);
-    sn_json_write_string(w, hex);
+    sn_sha256_text(list[i].tensor.data, sn_tensor_bytes(&list[i].tensor), hex);
+    sn_json_put_string(w, list[i].name, hex);
   }
   sn_json_end_object(w);
 }
@@ -161,10 +147,8 @@ static sn_status write_part(const char *dir, int part, const sn_params *params, 
   SN_TRY_GOTO(sn_path_join(dir, PARTS[part].file, &path, err), done);
   SN_TRY_GOTO(sn_safetensors_write(path, list.tensors, list.n, NULL, 0, hex, err), done);
   sn_json_begin_object(w);
-  sn_json_write_key(w, "name");
-  sn_json_write_string(w, PARTS[part].file);
-  sn_json_write_key(w, "sha256");
-  sn_json_write_string(w, hex);
+  sn_json_put_string(w, "name", PARTS[part].file);
+  sn_json_put_string(w, "sha256", hex);
   sn_json_write_key(w, "tensors");
   hash_tensors(w, list.tensors, list.n);
   sn_json_end_object(w);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "core/json.h"
+#include "core/ratio.h"
 #include "modalities/ecg/ecg.h"
 
 const sn_config_entry sn_ecg_config[] = {
@@ -31,12 +32,8 @@ const sn_config_entry sn_ecg_config[] = {
 
 /* A rate as a fraction: to a millionth of a hertz. */
 static void fraction(double hz, int64_t *num, int64_t *den) {
-  int64_t a = (int64_t)floor(hz * 1e6 + 0.5), b = 1000000, x = a, y = b;
-  while (y != 0) {
-    int64_t r = x % y;
-    x = y, y = r;
-  }
-  *num = a / x, *den = b / x;
+  int64_t a = (int64_t)floor(hz * 1e6 + 0.5), b = 1000000, common = sn_gcd(a, b);
+  *num = a / common, *den = b / common;
 }
 
 static sn_status read_leads(const sn_config *config, sn_ecg_options *o, sn_error *err) {
@@ -96,50 +93,39 @@ sn_status sn_ecg_options_from_config(const sn_config *config, sn_ecg_options *ou
   return SN_OK;
 }
 
-static void real(sn_json_writer *w, const char *key, double value) {
-  sn_json_write_key(w, key);
-  sn_json_write_f64(w, value);
-}
-static void text(sn_json_writer *w, const char *key, const char *value) {
-  sn_json_write_key(w, key);
-  sn_json_write_string(w, value);
-}
-
 void sn_ecg_write_json(const sn_ecg *e, sn_json_writer *w) {
   const sn_ecg_options *o = sn_ecg_get_options(e);
   const sn_condition_options *c = &o->condition;
   sn_json_begin_object(w);
-  text(w, "modality", "ecg");
-  text(w, "order", "read, unit, filter, resample, window, normalise, clip");
-  text(w, "unit", "mV");
-  text(w, "filter", c->filter == SN_FILTER_FIR ? "fir hamming-sinc zero-phase" : "butterworth zero-phase");
-  if (c->filter == SN_FILTER_BUTTERWORTH) {
-    sn_json_write_key(w, "filter_order");
-    sn_json_write_i64(w, c->butterworth_order);
-  }
-  real(w, "filter_low_hz", c->filter_low_hz);
-  real(w, "filter_high_hz", c->filter_high_hz);
-  real(w, "notch_hz", c->notch_hz);
-  text(w, "resample", c->resample == SN_RESAMPLE_FFT ? "fft" : "polyphase kaiser 5, half length 10 max(up, down)");
+  sn_json_put_string(w, "modality", "ecg");
+  sn_json_put_string(w, "order", "read, unit, filter, resample, window, normalise, clip");
+  sn_json_put_string(w, "unit", "mV");
+  sn_json_put_string(w, "filter",
+                     c->filter == SN_FILTER_FIR ? "fir hamming-sinc zero-phase" : "butterworth zero-phase");
+  if (c->filter == SN_FILTER_BUTTERWORTH) sn_json_put_i64(w, "filter_order", c->butterworth_order);
+  sn_json_put_f64(w, "filter_low_hz", c->filter_low_hz);
+  sn_json_put_f64(w, "filter_high_hz", c->filter_high_hz);
+  sn_json_put_f64(w, "notch_hz", c->notch_hz);
+  sn_json_put_string(w, "resample",
+                     c->resample == SN_RESAMPLE_FFT ? "fft" : "polyphase kaiser 5, half length 10 max(up, down)");
   sn_json_write_key(w, "rate_hz");
   sn_json_begin_array(w);
   sn_json_write_i64(w, c->rate_num);
   sn_json_write_i64(w, c->rate_den);
   sn_json_end_array(w);
-  real(w, "rate_tolerance", c->rate_tolerance);
-  real(w, "window_s", sn_ecg_window_seconds(e));
-  real(w, "stride_s", o->stride_s);
-  real(w, "patch_s", c->patch_s);
-  text(w, "normalize", sn_normalize_name(c->normalize));
+  sn_json_put_f64(w, "rate_tolerance", c->rate_tolerance);
+  sn_json_put_f64(w, "window_s", sn_ecg_window_seconds(e));
+  sn_json_put_f64(w, "stride_s", o->stride_s);
+  sn_json_put_f64(w, "patch_s", c->patch_s);
+  sn_json_put_string(w, "normalize", sn_normalize_name(c->normalize));
   if (c->normalize == SN_NORMALIZE_GLOBAL) {
-    real(w, "global_mean", c->global_mean);
-    real(w, "global_std", c->global_std);
+    sn_json_put_f64(w, "global_mean", c->global_mean);
+    sn_json_put_f64(w, "global_std", c->global_std);
   }
-  real(w, "clip", c->clip);
-  real(w, "min_valid", c->min_valid);
-  real(w, "flat_std", c->flat_std);
-  sn_json_write_key(w, "derive_leads");
-  sn_json_write_bool(w, o->derive_leads);
+  sn_json_put_f64(w, "clip", c->clip);
+  sn_json_put_f64(w, "min_valid", c->min_valid);
+  sn_json_put_f64(w, "flat_std", c->flat_std);
+  sn_json_put_bool(w, "derive_leads", o->derive_leads);
   sn_json_write_key(w, "leads");
   if (o->n_leads == 0) sn_json_write_string(w, "all");
   else {

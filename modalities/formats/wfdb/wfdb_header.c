@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/ratio.h"
 #include "modalities/formats/wfdb/wfdb_parts.h"
 
 enum { HEADER_LIMIT = 4 << 20, MOST_SAMPLES_PER_FRAME = 65536, MOST_SIGNALS_HERE = 8192 };
@@ -76,15 +77,6 @@ static sn_status copy_utf8(char *to, size_t size, const char *text, bool *latin1
   return SN_OK;
 }
 
-static int64_t gcd(int64_t a, int64_t b) {
-  while (b != 0) {
-    int64_t r = a % b;
-    a = b;
-    b = r;
-  }
-  return a;
-}
-
 /* A decimal rate as a reduced ratio, exactly if it fits ("360" 360/1, "0.9765625" 125/128), else the nearest multiple of
  * 1e-9. */
 static bool parse_rate(const char *text, int64_t *num, int64_t *den) {
@@ -106,7 +98,7 @@ static bool parse_rate(const char *text, int64_t *num, int64_t *den) {
     digits = (int64_t)llround(value * (double)scale);
     if (digits <= 0) return false;
   }
-  int64_t common = gcd(digits, scale);
+  int64_t common = sn_gcd(digits, scale);
   *num = digits / common;
   *den = scale / common;
   return true;
