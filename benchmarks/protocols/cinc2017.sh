@@ -51,6 +51,7 @@ final)
   runs=("$out"/final/fold{0,1,2,3,4})
   "$sonde" probe "${runs[@]}" $labels --classes N,A --pool mean --pool mean_max_std --name af
   "$sonde" probe "${runs[@]}" $labels --pool mean --pool mean_max_std --metric auroc_macro --name four
+  "$sonde" finetune "${runs[@]}" $labels --classes N,A --scratch --out "$out/finetune"
   ;;
 *)
   echo "cinc2017.sh: tune or final, not '$what'" >&2
