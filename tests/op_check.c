@@ -12,6 +12,7 @@
 #include "core/alloc.h"
 #include "core/philox.h"
 #include "kernels/op_verify.h"
+#include "worst.h"
 
 enum { DIRECTIONS = 4 };
 static const double STEP = 1e-5, GRADIENT_TOLERANCE = 1e-7;
@@ -96,7 +97,7 @@ static double worst_error(gradient_check *g, int input, int64_t n, double scale,
     for (int64_t i = 0; i < n; i++) derivative += (scale * g->gradient[i] + (i == changed ? by : 0.0)) * g->direction[i];
     double size = fmax(norm, fmax(fabs(derivative), fabs(g->differences[d])));
     double error = fabs(derivative - g->differences[d]) / size;
-    if (!(error <= worst)) worst = error;
+    worst = worse_of(worst, error);
   }
   return worst;
 }

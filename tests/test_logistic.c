@@ -15,6 +15,7 @@
 #include "encoders/ridge.h"
 #include "encoders/standardizer.h"
 #include "tests/golden/logistic_golden.h"
+#include "worst.h"
 
 /* The inputs of make_logistic.py. */
 static double *features(int64_t n, int64_t d, int64_t seed) {
@@ -96,7 +97,7 @@ static double gradient_norm(const double *x, const int32_t *y, int64_t n, int64_
     for (int64_t j = 0; j <= d; j++) {
       /* Two classes: w = 2 * row, and its gradient is that of row 1. */
       const double penalty = j < d ? (k == 2 ? 2 : 1) * model->weights[c * d + j] : 0;
-      worst = fmax(worst, fabs(g[c * (d + 1) + j] + penalty));
+      worst = worse_of(worst, fabs(g[c * (d + 1) + j] + penalty));
     }
   sn_free(g);
   sn_free(p);

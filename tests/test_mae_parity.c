@@ -15,6 +15,7 @@
 #include "engine/step.h"
 #include "engine/train_config.h"
 #include "objectives/masks/mask.h"
+#include "worst.h"
 
 enum { S = 5, T = 12, P = 10, STEPS = 10, MOST_PARAMS = 128 };
 
@@ -145,9 +146,9 @@ static void check_gradients(const sn_params *params, double tolerance) {
     }
     /* the design's measure: against max(|g_ref|, 1e-6 |all gradients|) */
     const double scale = fmax(G.norms[k], 1e-6 * G.grad_norm[0]);
-    double worst = fabs(sqrt(squares) - G.norms[k]) / scale;
+    double worst = worse_of(0, fabs(sqrt(squares) - G.norms[k]) / scale);
     for (int j = 0; j < 3; j++)
-      worst = fmax(worst, fabs(projection[j] - G.projections[k][j]) / (scale * sqrt((double)sn_tensor_count(&p->grad))));
+      worst = worse_of(worst, fabs(projection[j] - G.projections[k][j]) / (scale * sqrt((double)sn_tensor_count(&p->grad))));
     if (!(worst <= tolerance)) fail_msg("gradient of %s differs by %g", p->name, worst);
   }
 }

@@ -11,6 +11,7 @@
 #include "core/alloc.h"
 #include "kernels/packed.h"
 #include "kernels/param.h"
+#include "worst.h"
 
 static sn_error err;
 #define OK(expression)                                                       \
@@ -70,7 +71,7 @@ static moments moments_of(const sn_param *p) {
     double x = sn_tensor_get(&p->value, i);
     sum += x;
     squares += x * x;
-    m.largest = fmax(m.largest, fabs(x));
+    m.largest = worse_of(m.largest, fabs(x));
   }
   m.mean = sum / (double)n;
   m.std = sqrt(squares / (double)n - m.mean * m.mean);
