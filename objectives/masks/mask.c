@@ -29,3 +29,14 @@ void sn_mask_groups(const sn_mask_tokens *tokens, sn_mask_scope scope, int32_t *
     groups[i] = j >= 0 && j < i ? groups[j] : (int32_t)(*n_groups)++;
   }
 }
+
+int64_t sn_mask_take_group(const sn_mask_tokens *tokens, const int32_t *groups, int64_t group, int64_t *members,
+                           uint8_t *masked) {
+  int64_t n = 0;
+  for (int64_t i = 0; i < tokens->n; i++) {
+    if (groups[i] != group) continue;
+    members[n++] = i;
+    masked[i] = 0;
+  }
+  return n;
+}

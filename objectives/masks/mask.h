@@ -35,7 +35,7 @@ int64_t sn_mask_count(int64_t n, const sn_mask_options *options);
 typedef sn_status (*sn_mask_sampler)(const sn_mask_tokens *tokens, const sn_mask_options *options, sn_random *random,
                                      uint8_t *masked, int64_t *n_masked, sn_error *err);
 
-/* Uniformly at random without replacement: noise per token, the smallest are kept (objectives.md O1). */
+/* Uniformly at random without replacement, exactly sn_mask_count of each group (objectives.md O1).  SN_E_MEMORY. */
 sn_status sn_mask_random(const sn_mask_tokens *tokens, const sn_mask_options *options, sn_random *random,
                          uint8_t *masked, int64_t *n_masked, sn_error *err);
 /* One contiguous stretch of time: per channel each its own (scope channel), or the same positions in every channel with
@@ -43,8 +43,11 @@ sn_status sn_mask_random(const sn_mask_tokens *tokens, const sn_mask_options *op
 sn_status sn_mask_contiguous(const sn_mask_tokens *tokens, const sn_mask_options *options, sn_random *random,
                              uint8_t *masked, int64_t *n_masked, sn_error *err);
 
-/* Calls part(group tokens) for each group of the scope: shared by the samplers. groups (n) [out] group number of each
- * token in order of first appearance; *n_groups. */
+/* What the samplers share. groups (n) [out] group number of each token in order of first appearance (one for all, or
+ * one a channel); *n_groups how many there are. */
 void sn_mask_groups(const sn_mask_tokens *tokens, sn_mask_scope scope, int32_t *groups, int64_t *n_groups);
+/* The tokens of one group in their order into members (n) [out], made visible in masked; returns how many. */
+int64_t sn_mask_take_group(const sn_mask_tokens *tokens, const int32_t *groups, int64_t group, int64_t *members,
+                           uint8_t *masked);
 
 #endif

@@ -59,12 +59,7 @@ sn_status sn_mask_contiguous(const sn_mask_tokens *tokens, const sn_mask_options
   sn_mask_groups(tokens, options->scope, groups, &n_groups);
   *n_masked = 0;
   for (int64_t g = 0; g < n_groups; g++) {
-    int64_t n = 0;
-    for (int64_t i = 0; i < tokens->n; i++)
-      if (groups[i] == g) {
-        members[n++] = i;
-        masked[i] = 0;
-      }
+    const int64_t n = sn_mask_take_group(tokens, groups, g, members, masked);
     const int64_t count = sn_mask_count(n, options);
     if (count > 0) mask_run(tokens, members, n, count, random, masked, by_position);
     *n_masked += count;
