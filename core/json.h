@@ -60,6 +60,7 @@ typedef struct sn_json_writer {
   sn_error error;
 } sn_json_writer;
 
+/* indent: blanks a level, 0: all in one line. out is the caller's and must outlive the writer, which owns nothing. */
 void sn_json_writer_init(sn_json_writer *writer, sn_string *out, int indent);
 void sn_json_begin_object(sn_json_writer *writer);
 void sn_json_end_object(sn_json_writer *writer);
@@ -77,6 +78,7 @@ void sn_json_put_bool(sn_json_writer *writer, const char *key, bool value);
 void sn_json_put_i64(sn_json_writer *writer, const char *key, int64_t value);
 void sn_json_put_f64(sn_json_writer *writer, const char *key, double value);
 void sn_json_put_string(sn_json_writer *writer, const char *key, const char *value);
+/* The first error of all calls before, or SN_E_STATE where the document is not complete. */
 SN_MUST_CHECK sn_status sn_json_writer_finish(sn_json_writer *writer, sn_error *err);
 
 #endif

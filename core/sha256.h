@@ -12,9 +12,11 @@ typedef struct sn_sha256 {
   bool use_instructions; /* the processor's own SHA-256 (same digest); may be cleared after sn_sha256_init */
 } sn_sha256;
 
+/* Any number of updates, whose bytes count as one text; nothing is allocated and nothing fails. */
 void sn_sha256_init(sn_sha256 *hash);
 void sn_sha256_update(sn_sha256 *hash, const void *data, int64_t n);
 void sn_sha256_final(sn_sha256 *hash, uint8_t digest[32]);
+/* 64 lower-case digits and a NUL. */
 void sn_sha256_hex(const uint8_t digest[32], char text[65]);
 /* The digest of n bytes at once, as 64 hexadecimal digits. */
 void sn_sha256_text(const void *data, int64_t n, char text[65]);

@@ -35,6 +35,8 @@ typedef struct sn_walk {
   int64_t n_folders, n_repeated;
 } sn_walk;
 
+/* All below root into *out (free with sn_walk_free). A folder that cannot be listed and a name in RECORDS without a
+ * file are entries of faults; SN_E_IO where root itself cannot be listed. */
 SN_MUST_CHECK sn_status sn_walk_directory(const char *root, const sn_log *log, sn_walk *out, sn_error *err);
 void sn_walk_free(sn_walk *walk);
 int64_t sn_walk_find(const sn_walk *walk, const char *path); /* -1 if absent */

@@ -21,11 +21,14 @@ typedef struct sn_encoder_data {
   double step;            /* unit step of the time coordinate; 0: the token's position index is the coordinate */
 } sn_encoder_data;
 
+/* Adds its parameters to params (borrowed, must outlive the encoder). SN_E_ARGUMENT, naming the key: a patch of no
+ * values, an odd width with sine-cosine positions, an even kernel, a stem that leaves nothing of a patch, and what
+ * sn_backbone_create refuses. */
 SN_MUST_CHECK sn_status sn_encoder_create(sn_params *params, const sn_config *config, const sn_encoder_data *data,
                                           sn_encoder **out, sn_error *err);
-void sn_encoder_destroy(sn_encoder *encoder);
-int64_t sn_encoder_width(const sn_encoder *encoder);
-int64_t sn_encoder_depth(const sn_encoder *encoder);
+void sn_encoder_destroy(sn_encoder *encoder); /* accepts NULL */
+int64_t sn_encoder_width(const sn_encoder *encoder); /* C */
+int64_t sn_encoder_depth(const sn_encoder *encoder); /* transformer blocks */
 const sn_encoder_data *sn_encoder_data_of(const sn_encoder *encoder);
 bool sn_encoder_has_class_token(const sn_encoder *encoder);
 

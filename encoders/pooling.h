@@ -9,6 +9,7 @@ typedef enum sn_pool_kind {
   SN_POOL_MEAN, SN_POOL_MEAN_MAX_STD, SN_POOL_PER_CHANNEL, SN_POOL_CLS, SN_POOL_FLATTEN
 } sn_pool_kind;
 
+/* mean, mean_max_std, per_channel, cls or flatten; any other name is SN_E_ARGUMENT. */
 SN_MUST_CHECK sn_status sn_pool_parse(const char *name, sn_pool_kind *kind, sn_error *err);
 const char *sn_pool_name(sn_pool_kind kind);
 

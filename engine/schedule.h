@@ -20,7 +20,9 @@ typedef struct sn_schedule {
   int64_t total, warmup, decay;
 } sn_schedule;
 
+/* cosine, cosine_mae, wsd, linear or constant; any other name is SN_E_ARGUMENT. */
 SN_MUST_CHECK sn_status sn_schedule_parse(const char *name, sn_schedule_kind *kind, sn_error *err);
+/* The rate of the update that is made at `step`. */
 double sn_schedule_at(const sn_schedule *schedule, int64_t step);
 
 #endif

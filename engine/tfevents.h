@@ -15,6 +15,7 @@ SN_MUST_CHECK sn_status sn_tfevents_scalar(sn_tfevents *events, int64_t step, co
 SN_MUST_CHECK sn_status sn_tfevents_flush(sn_tfevents *events, int64_t *length, sn_error *err);
 void sn_tfevents_close(sn_tfevents *events); /* accepts NULL */
 
+/* CRC-32C (Castagnoli, reflected 0x82F63B78), which frames the records. */
 uint32_t sn_crc32c(const void *data, int64_t n);
 
 #endif

@@ -39,13 +39,19 @@ SN_MUST_CHECK sn_status sn_comm_create_single(sn_comm **out, sn_error *err);
 SN_MUST_CHECK sn_status sn_comm_create_fake(int n_ranks, double timeout_s, sn_comm **out_array, sn_error *err);
 void sn_comm_destroy(sn_comm *comm);
 
+/* data (bytes): root's into everyone's. */
 SN_MUST_CHECK sn_status sn_comm_broadcast(sn_comm *comm, void *data, int64_t bytes, int root, sn_error *err);
+/* data (count) [in, out]: the sum over ranks, on every rank; F32, F64 or I64. */
 SN_MUST_CHECK sn_status sn_comm_all_reduce_sum(sn_comm *comm, void *data, int64_t count, sn_dtype dtype, sn_error *err);
+/* data (n_ranks * count_per_rank) [in]; part (count_per_rank) [out]: this rank's part of the sum. */
 SN_MUST_CHECK sn_status sn_comm_reduce_scatter_sum(sn_comm *comm, const void *data, void *part, int64_t count_per_rank,
                                                    sn_dtype dtype, sn_error *err);
+/* part (bytes_per_rank) [in]; all (n_ranks * bytes_per_rank) [out]: the parts in the order of ranks. */
 SN_MUST_CHECK sn_status sn_comm_all_gather(sn_comm *comm, const void *part, void *all, int64_t bytes_per_rank,
                                            sn_error *err);
+/* Returns when every rank has called it. */
 SN_MUST_CHECK sn_status sn_comm_barrier(sn_comm *comm, sn_error *err);
+/* Tells the others that this rank failed, and why (copied). */
 void sn_comm_abort(sn_comm *comm, const sn_error *cause);
 
 #endif
