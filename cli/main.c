@@ -25,24 +25,25 @@ static void print_usage(FILE *out) {
 }
 
 int main(int argc, char **argv) {
+  sn_terminal_prepare();
   if (argc < 2) {
     print_usage(stderr);
     return 2;
   }
   if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
     print_usage(stdout);
-    return 0;
+    return sn_terminal_finish("--help", 0);
   }
   if (strcmp(argv[1], "--version") == 0) {
     printf("sonde %s\n", SONDE_VERSION);
-    return 0;
+    return sn_terminal_finish("--version", 0);
   }
   const char *names[sizeof COMMANDS / sizeof COMMANDS[0]] = {NULL};
   int64_t n = 0;
   for (const command *c = COMMANDS; c->name != NULL; c++) {
     if (strcmp(argv[1], c->name) == 0) {
       sn_terminal_set_wait_policy(argv);
-      return c->run(argc - 1, argv + 1);
+      return sn_terminal_finish(c->name, c->run(argc - 1, argv + 1));
     }
     names[n++] = c->name;
   }

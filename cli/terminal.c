@@ -1,5 +1,7 @@
 #include "cli/terminal.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +27,25 @@ int sn_terminal_fail(const char *command, const sn_error *err) {
   return err->code == SN_E_ARGUMENT ? 2 : 1;
 }
 
+void sn_terminal_prepare(void) {
+  signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is then an error of the write, with a message */
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+    if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
+    /* The lowest free descriptor is this one. */
+    if (open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) _exit(1);
+  }
+}
+
+int sn_terminal_finish(const char *command, int code) {
+  errno = 0;
+  const bool flushed = fflush(stdout) == 0;
+  const int problem = errno;
+  if (flushed && !ferror(stdout)) return code;
+  fprintf(stderr, "sonde %s: io error: standard output could not be written%s%s\n", command, problem != 0 ? ": " : "",
+          problem != 0 ? strerror(problem) : "");
+  return code != 0 ? code : 1;
+}
+
 /* Below the command line there is no mutable global; a signal handler has no other way to be heard. */
 static volatile sig_atomic_t caught;
 
@@ -33,11 +54,16 @@ static void on_signal(int number) {
   caught = number;
 }
 
+void sn_terminal_ignore_pipe(void) { signal(SIGPIPE, SIG_IGN); }
+
 const volatile sig_atomic_t *sn_terminal_catch_signals(void) {
   struct sigaction action = {.sa_handler = on_signal};
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, NULL);
   sigaction(SIGTERM, &action, NULL);
+  struct sigaction before;
+  if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, NULL);
+  sn_terminal_ignore_pipe();
   return &caught;
 }
 

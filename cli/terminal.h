@@ -14,7 +14,19 @@ sn_log sn_terminal_log(void);
 /* Prints "sonde COMMAND: message" and returns the exit status (1; 2 for SN_E_ARGUMENT). */
 int sn_terminal_fail(const char *command, const sn_error *err);
 
-/* SIGINT and SIGTERM set the flag (to the signal's number); a second one ends the process. */
+/* First thing in main. A standard stream that the caller closed must not become the first file that is opened, or
+ * messages would end in it. Its descriptor is taken by one that can be neither read nor written, so that using it still
+ * fails. */
+void sn_terminal_prepare(void);
+
+/* Last thing in main: standard output reached its end, or says so and returns 1 where `code` was 0. */
+int sn_terminal_finish(const char *command, int code);
+
+/* A log's reader that leaves ends no run: SIGPIPE is ignored from here on. */
+void sn_terminal_ignore_pipe(void);
+
+/* For commands that save what they did before they end. SIGINT, SIGTERM and SIGHUP (unless ignored, as under nohup) set
+ * the flag to the signal's number; a second one ends the process. Pipes are ignored as above. */
 const volatile sig_atomic_t *sn_terminal_catch_signals(void);
 
 /* libgomp spins by default, and a busy loader then costs a factor of 4: runs the command again, once, with
