@@ -247,8 +247,21 @@ done:
   return status;
 }
 
+/* Only an embedding is replaced; and not one file of the two where the other cannot be. */
+sn_status sn_embedding_check_output(const char *path, sn_error *err) {
+  const char *extension = sn_path_extension(path);
+  sn_string beside = {0};
+  if (strcmp(extension, ".npy") != 0) return sn_check_output(path, "\x89HDF\r\n\x1a\n", "an HDF5 file", err);
+  SN_TRY(sn_check_output(path, "\x93NUMPY", "an NPY file", err));
+  sn_status status = sn_string_printf(&beside, err, "%.*s.tsv", (int)(strlen(path) - 4), path);
+  if (status == SN_OK) status = sn_check_output(beside.data, "recording\tsubject\t", "the table of an embedding", err);
+  sn_string_free(&beside);
+  return status;
+}
+
 sn_status sn_embedding_write(const sn_embedding *e, const char *run, const char *path, sn_error *err) {
   const char *extension = sn_path_extension(path);
+  SN_TRY(sn_embedding_check_output(path, err));
   if (strcmp(extension, ".h5") == 0 || strcmp(extension, ".hdf5") == 0) return write_h5(e, run, path, err);
   if (strcmp(extension, ".npy") == 0) {
     SN_TRY(sn_npy_write_f32(path, e->features, e->n, e->width, err));

@@ -37,6 +37,8 @@ typedef struct sn_embedding {
 SN_MUST_CHECK sn_status sn_embed(const sn_embed_options *options, sn_embedding **out, sn_error *err);
 void sn_embedding_destroy(sn_embedding *embedding); /* accepts NULL */
 
+/* SN_E_ARGUMENT: a file is there that is no embedding, and would be lost. Writing asks it too. */
+SN_MUST_CHECK sn_status sn_embedding_check_output(const char *path, sn_error *err);
 /* By extension: .h5 / .hdf5: datasets features, recording, subject, window_start_s, n_windows, attributes run,
  * checkpoint_step, pool, preprocessing, ...; .npy: features, and beside it NAME.tsv with a line per row. */
 SN_MUST_CHECK sn_status sn_embedding_write(const sn_embedding *embedding, const char *run, const char *path, sn_error *err);

@@ -31,6 +31,7 @@ static sn_status parse(const sn_args *args, sn_embed_options *o, const char **ou
   const char *extension = sn_path_extension(*out);
   if (strcmp(extension, ".h5") != 0 && strcmp(extension, ".hdf5") != 0 && strcmp(extension, ".npy") != 0)
     return sn_fail(err, SN_E_ARGUMENT, "--out %s: expected a name ending in .h5, .hdf5 or .npy", *out);
+  SN_TRY(sn_embedding_check_output(*out, err));
   if (sn_args_has(args, "pool")) SN_TRY(sn_pool_parse(sn_args_get(args, "pool"), &o->pool, err));
   SN_TRY(sn_args_i64(args, "step", -1, &o->step, err));
   SN_TRY(sn_args_i64(args, "threads", 0, &o->n_threads, err));

@@ -9,11 +9,13 @@
 #include <unistd.h>
 
 #include "cli/args.h"
+#include "cli/terminal.h"
 #include "core/alloc.h"
 #include "core/config.h"
 #include "core/fs.h"
 #include "core/json.h"
 #include "datasets/index.h"
+#include "datasets/index_cache.h"
 #include "datasets/source_ecg.h"
 #include "datasets/store.h"
 
@@ -211,7 +213,9 @@ static void print_left_out(const summary *s) {
     const status_count *c = &s->statuses[k];
     if (strcmp(c->name, "ok") == 0) continue;
     const sn_manifest_row *row = &s->manifest->rows[c->first];
-    printf("  %10" PRId64 "  %-11s %s: %s\n", c->n, c->name, row->path, row->cells[SN_MANIFEST_REASON]);
+    /* As it stands in the manifest: a name may hold bytes that a terminal would obey. */
+    printf("  %10" PRId64 "  %-11s %s: %s\n", c->n, c->name, row->cells[SN_MANIFEST_PATH],
+           row->cells[SN_MANIFEST_REASON]);
   }
 }
 
@@ -232,7 +236,7 @@ static void print_summary(const summary *s, const char *out) {
   }
   if (s->n_without_unit > 0) {
     printf("  no known unit: %" PRId64 " recordings, such as %s (--assume-unit gives one)\n", s->n_without_unit,
-           s->manifest->rows[s->first_without_unit].path);
+           s->manifest->rows[s->first_without_unit].cells[SN_MANIFEST_PATH]);
   }
   if (r->n_repeated > 0) printf("  named twice in RECORDS: %" PRId64 "\n", r->n_repeated);
   if (r->n_other > 0) {
@@ -454,9 +458,12 @@ static sn_status run(const sn_args *args, int *exit_code, sn_error *err) {
     status = sn_fail(err, SN_E_ARGUMENT, "--threads must be 0 to 1024 and --shortest at least 0");
     goto done;
   }
+  if (out != NULL) SN_TRY_GOTO(sn_manifest_check_output(out, err), done);
+  if (sn_args_has(args, "prepare")) SN_TRY_GOTO(sn_store_check_output(sn_args_get(args, "prepare"), err), done);
   if (isatty(STDERR_FILENO)) options.progress = print_progress;
   if (out != NULL) {
     SN_TRY_GOTO(sn_string_printf(&cache, err, "%s.cache", out), done);
+    SN_TRY_GOTO(sn_index_cache_check_output(cache.data, err), done);
     if (sn_args_has(args, "fresh") && sn_path_exists(cache.data)) SN_TRY_GOTO(sn_remove_tree(cache.data, err), done);
     options.cache_path = cache.data;
   }
@@ -507,8 +514,7 @@ int sn_command_index(int argc, char **argv) {
   }
   sn_args_destroy(args);
   if (status != SN_OK) {
-    fprintf(stderr, "sonde index: %s\n", err.message);
-    return 1;
+    return sn_terminal_fail("index", &err);
   }
   return exit_code;
 }

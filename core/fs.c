@@ -1,5 +1,6 @@
 #include "core/fs.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -42,10 +43,30 @@ static int sync_parent(const char *path) {
   return problem == EINVAL || problem == ENOTSUP ? 0 : problem;
 }
 
+sn_status sn_check_output(const char *path, const char *begins, const char *what, sn_error *err) {
+  struct stat st;
+  char found[64];
+  if (path[0] == '\0') return sn_fail(err, SN_E_ARGUMENT, "a file needs a name, found an empty one");
+  if (stat(path, &st) != 0) return SN_OK; /* nothing there, or a link to nowhere; the writer says why it cannot write */
+  if (!S_ISREG(st.st_mode))
+    return sn_fail(err, SN_E_IO, "%s: expected a new name or a regular file to write to, found %s", path,
+                   S_ISDIR(st.st_mode) ? "a folder" : "a device, FIFO or socket");
+  if (begins == NULL || st.st_size == 0) return SN_OK;
+  const size_t n = strlen(begins);
+  assert(n <= sizeof found);
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  ssize_t got = fd < 0 ? -1 : read(fd, found, n);
+  if (fd >= 0) close(fd);
+  if (got == (ssize_t)n && memcmp(found, begins, n) == 0) return SN_OK;
+  return sn_fail(err, SN_E_ARGUMENT,
+                 "%s: is there and is not %s: it is not overwritten; choose another name, or remove it", path, what);
+}
+
 sn_status sn_file_writer_open(const char *path, sn_file_writer **out, sn_error *err) {
   sn_file_writer *w = NULL;
   sn_status status;
   sn_string name = {0};
+  SN_TRY(sn_check_output(path, NULL, NULL, err));
   SN_TRY_GOTO(sn_alloc(&w, 1, sizeof *w, "file writer", err), fail);
   w->fd = -1;
   SN_TRY_GOTO(sn_strdup(&w->path, path, "file writer", err), fail);
@@ -253,6 +274,13 @@ sn_status sn_free_space(const char *path, int64_t *bytes, sn_error *err) {
   return SN_OK;
 }
 
+sn_status sn_open_failed(const char *path, const char *verb, int problem, sn_error *err) {
+  if (problem == EMFILE || problem == ENFILE)
+    return sn_fail(err, SN_E_MEMORY, "%s: cannot be %s: %s: this process may open no more; raise the limit (ulimit -n)",
+                   path, verb, strerror(problem));
+  return sn_fail(err, problem == ENOMEM ? SN_E_MEMORY : SN_E_IO, "%s: cannot be %s: %s", path, verb, strerror(problem));
+}
+
 static int by_name(const void *a, const void *b) {
   return strcmp(((const sn_dir_entry *)a)->name, ((const sn_dir_entry *)b)->name);
 }
@@ -276,7 +304,7 @@ sn_status sn_dir_list(const char *path, sn_dir_entry **entries, int64_t *n, sn_e
   int64_t count = 0, room = 0;
   sn_status status = SN_OK;
   DIR *dir = opendir(path);
-  if (dir == NULL) return sn_fail(err, SN_E_IO, "%s: cannot be listed: %s", path, strerror(errno));
+  if (dir == NULL) return sn_open_failed(path, "listed", errno, err);
   for (;;) {
     errno = 0;
     const struct dirent *d = readdir(dir);

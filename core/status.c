@@ -29,7 +29,8 @@ void sn_error_clear(sn_error *err) {
   err->message[0] = '\0';
 }
 
-/* Copies with truncation; never leaves half of a UTF-8 sequence at the cut. */
+/* Copies with truncation; never leaves half of a UTF-8 sequence at the cut. A file's name may hold control characters:
+ * in a message they become '?', which then stays one line and gives a terminal nothing to obey. */
 static void copy_bounded(char *dst, size_t room, const char *src) {
   size_t n = strlen(src);
   if (n >= room) {
@@ -38,6 +39,8 @@ static void copy_bounded(char *dst, size_t room, const char *src) {
   }
   memcpy(dst, src, n);
   dst[n] = '\0';
+  for (char *c = dst; *c != '\0'; c++)
+    if ((unsigned char)*c < 0x20 || *c == 0x7F) *c = '?';
 }
 
 /* The message is made in a buffer of its own, because arguments may point into *err. */

@@ -42,7 +42,8 @@ typedef struct sn_error {
 /* Name of a code as it stands in the JSON output: "ok", "end", "io", "format", "corrupt", ... */
 const char *sn_status_name(sn_status status);
 
-/* Fills *err (when not NULL) and returns `code`, so that `return sn_fail(...)` is the whole error path.
+/* Control characters in a message (from a file's name) become '?': it is one line.
+ * Fills *err (when not NULL) and returns `code`, so that `return sn_fail(...)` is the whole error path.
  * offset and line become -1, field "". */
 sn_status sn_fail(sn_error *err, sn_status code, const char *format, ...) SN_PRINTF(3, 4);
 

@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -151,7 +153,7 @@ static sn_status open_file(const char *path, sn_stream **out, sn_error *err) {
   /* Not blocking: a FIFO without a writer would otherwise hang here, before it can be refused. */
   f->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (f->fd < 0 || fstat(f->fd, &st) != 0) {
-    status = sn_fail(err, SN_E_IO, "%s: cannot be opened: %s", path, strerror(errno));
+    status = sn_open_failed(path, "opened", errno, err);
     goto fail;
   }
   if (!S_ISREG(st.st_mode)) {
@@ -319,11 +321,9 @@ static bool has_below(const sn_folder *folder, const char *prefix) {
 bool sn_folder_has(const sn_folder *folder, const char *name) {
   if (!plain_name(name)) return false;
   if (folder->path == NULL) return find_name(folder, name) >= 0 || has_below(folder, name);
-  int fd = open(folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return false;
-  bool there = faccessat(fd, name, F_OK, 0) == 0;
-  close(fd);
-  return there;
+  char path[PATH_MAX]; /* without a descriptor: running out of them must not look like a missing file */
+  int n = snprintf(path, sizeof path, "%s/%s", folder->path, name);
+  return n > 0 && n < (int)sizeof path && access(path, F_OK) == 0;
 }
 
 sn_status sn_folder_open(const sn_folder *folder, const char *name, sn_stream **out, sn_error *err) {

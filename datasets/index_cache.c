@@ -80,6 +80,10 @@ static void sort_entries(sn_index_cache *cache) {
   cache->n = kept;
 }
 
+sn_status sn_index_cache_check_output(const char *path, sn_error *err) {
+  return sn_check_output(path, "sonde index cache ", "an index cache", err);
+}
+
 sn_status sn_index_cache_open(const char *path, const char *options, sn_index_cache **out, sn_error *err) {
   sn_index_cache *cache = NULL;
   sn_stream *stream = NULL;
@@ -91,6 +95,7 @@ sn_status sn_index_cache_open(const char *path, const char *options, sn_index_ca
   cache->header = header.data;
   if (path != NULL) {
     SN_TRY_GOTO(sn_strdup(&cache->path, path, "index cache", err), fail);
+    SN_TRY_GOTO(sn_index_cache_check_output(path, err), fail);
     if (sn_path_exists(path)) {
       SN_TRY_GOTO(sn_stream_open(path, &stream, err), fail);
       SN_TRY_GOTO(sn_stream_read_all(stream, INT64_C(1) << 32, &cache->text, &n, err), fail);

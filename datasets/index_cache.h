@@ -12,6 +12,8 @@
 
 typedef struct sn_index_cache sn_index_cache;
 
+/* SN_E_ARGUMENT: a file is there that is no such cache, and would be lost. Opening asks it too. */
+SN_MUST_CHECK sn_status sn_index_cache_check_output(const char *path, sn_error *err);
 /* options: what the lines depend on besides the files. path NULL, or a file that is not there or of other options: an
  * empty cache. */
 SN_MUST_CHECK sn_status sn_index_cache_open(const char *path, const char *options, sn_index_cache **out, sn_error *err);

@@ -171,8 +171,13 @@ sn_status sn_manifest_text(const sn_manifest *manifest, sn_string *out, sn_error
   return SN_OK;
 }
 
+sn_status sn_manifest_check_output(const char *path, sn_error *err) {
+  return sn_check_output(path, "path\tformat\tmodality\tsubject\t", "a manifest", err);
+}
+
 sn_status sn_manifest_save(const sn_manifest *manifest, const char *path, sn_error *err) {
   sn_string text = {0};
+  SN_TRY(sn_manifest_check_output(path, err));
   sn_status status = sn_manifest_text(manifest, &text, err);
   if (status == SN_OK) status = sn_write_file(path, text.data, text.length, err);
   sn_string_free(&text);
@@ -408,7 +413,7 @@ static sn_status hash_file(sn_sha256 *hash, const char *path, bool whole, int64_
   sn_status status = SN_OK;
   /* Not blocking: a FIFO under a recording's name must not hang. */
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return sn_fail(err, SN_E_IO, "%s: cannot be opened: %s", path, strerror(errno));
+  if (fd < 0) return sn_open_failed(path, "opened", errno, err);
   if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
     status = sn_fail(err, SN_E_IO, "%s: not a regular file", path);
     goto done;

@@ -82,6 +82,9 @@ SN_MUST_CHECK sn_status sn_manifest_finish(sn_manifest *manifest, sn_error *err)
 
 /* The file's text. */
 SN_MUST_CHECK sn_status sn_manifest_text(const sn_manifest *manifest, sn_string *out, sn_error *err);
+/* SN_E_ARGUMENT: a file is there that is no manifest, and would be lost (core/fs.h, sn_check_output). Save asks it too.
+ */
+SN_MUST_CHECK sn_status sn_manifest_check_output(const char *path, sn_error *err);
 SN_MUST_CHECK sn_status sn_manifest_save(const sn_manifest *manifest, const char *path, sn_error *err);
 /* SN_E_CORRUPT with the line: other columns, rows that are not sorted, an ok line whose numbers do not parse. */
 SN_MUST_CHECK sn_status sn_manifest_load(const char *path, const char *root, const char *name, sn_manifest **out,

@@ -59,6 +59,13 @@ sn_status sn_ecg_source_options_from_config(const sn_config *config, sn_ecg_sour
                                                : SN_VERIFY_NONE;
   out->most_open = sn_config_int(config, "data.open_files");
   const char *store = sn_config_text(config, "data.store"), *unit = sn_config_text(config, "data.assume_unit");
+  char canonical[SN_UNIT_NAME];
+  double scale;
+  if (unit[0] != 0 && !sn_unit_canonical(unit, SN_SENSOR_ECG, canonical, &scale))
+    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "data.assume_unit",
+                      "data.assume_unit '%s': a voltage is expected, such as "
+                      "mV or uV",
+                      unit);
   out->assume_unit = unit[0] != 0 ? unit : NULL;
   out->store_path = store[0] != 0 ? store : NULL;
   return SN_OK;

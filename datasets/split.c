@@ -102,6 +102,7 @@ static sn_status split_hash(sn_split *split, sn_error *err) {
 
 sn_status sn_split_save(const sn_split *split, const char *path, sn_error *err) {
   sn_string text = {0};
+  SN_TRY(sn_check_output(path, "dataset\tpath\tsubject\tfold\t", "a split", err));
   sn_status status = split_text(split, &text, err);
   if (status == SN_OK) status = sn_write_file(path, text.data, text.length, err);
   sn_string_free(&text);

@@ -31,6 +31,8 @@ typedef struct sn_store_write_options {
   void *user;
 } sn_store_write_options;
 
+/* SN_E_ARGUMENT: a file is there that is not HDF5, and would be lost. sn_store_write asks it too. */
+SN_MUST_CHECK sn_status sn_store_check_output(const char *path, sn_error *err);
 /* Conditions every ok line of the manifest and writes the store. A recording that cannot be used becomes a fault,
  * counted in *n_faults (may be NULL). SN_E_IO: not enough space (checked first), disk full. */
 SN_MUST_CHECK sn_status sn_store_write(const char *path, const sn_manifest *manifest, const sn_ecg_options *ecg,

@@ -295,12 +295,17 @@ static int64_t bytes_needed(const writing *w) {
   return bytes;
 }
 
+sn_status sn_store_check_output(const char *path, sn_error *err) {
+  return sn_check_output(path, "\x89HDF\r\n\x1a\n", "an HDF5 file", err);
+}
+
 sn_status sn_store_write(const char *path, const sn_manifest *manifest, const sn_ecg_options *ecg,
                          const sn_store_write_options *options, int64_t *n_faults, sn_error *err) {
   writing *w = NULL;
   sn_string temporary = {0};
   bool begun = false;
   sn_status status = SN_OK;
+  SN_TRY(sn_store_check_output(path, err));
   SN_TRY(sn_alloc(&w, 1, sizeof *w, "prepared store", err));
   *w = (writing){.manifest = manifest, .ecg = ecg, .options = options, .file = -1, .values = -1};
   sn_conditioned_options c = {.manifest = manifest,

@@ -174,7 +174,7 @@ static sn_status resolve_path(const char *path, char **resolved, sn_error *err) 
   if (stat(*resolved, &info) == 0 && S_ISREG(info.st_mode)) return SN_OK;
   sn_free(*resolved);
   *resolved = NULL;
-  return sn_fail(err, SN_E_IO, "cannot open '%s': %s", path, strerror(reason));
+  return sn_open_failed(path, "opened", reason, err);
 }
 
 sn_status sn_recording_open(const char *path, const sn_open_options *options, sn_recording **out, sn_error *err) {

@@ -51,6 +51,15 @@ static void test_long_messages(void **state) {
   assert_int_equal(err.message[0], 'x');
 }
 
+static void test_control_characters(void **state) {
+  sn_error err;
+  assert_int_equal(sn_fail_at(&err, SN_E_IO, 1, 2, "f\t", "a\nb\x1b[2J\x7f \xc3\xa9"), SN_E_IO);
+  assert_string_equal(err.message, "a?b?[2J? \xc3\xa9");
+  assert_string_equal(err.field, "f?");
+  assert_int_equal(sn_error_prefix(&err, SN_OK, "x\ry"), SN_E_IO);
+  assert_string_equal(err.message, "x?y: a?b?[2J? \xc3\xa9");
+}
+
 static void test_status_names(void **state) {
   static const struct {
     sn_status status;
@@ -229,10 +238,10 @@ static void test_tensor_values(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_errors),        cmocka_unit_test(test_long_messages),
-      cmocka_unit_test(test_status_names),  cmocka_unit_test(test_log),
-      cmocka_unit_test(test_sizes),         cmocka_unit_test(test_alloc),
-      cmocka_unit_test(test_allocation_failures), cmocka_unit_test(test_tensor_shapes),
-      cmocka_unit_test(test_tensor_values),
+      cmocka_unit_test(test_status_names),  cmocka_unit_test(test_control_characters),
+      cmocka_unit_test(test_log),           cmocka_unit_test(test_sizes),
+      cmocka_unit_test(test_alloc),         cmocka_unit_test(test_allocation_failures),
+      cmocka_unit_test(test_tensor_shapes), cmocka_unit_test(test_tensor_values),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

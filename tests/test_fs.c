@@ -309,6 +309,31 @@ done:
   return status;
 }
 
+/* A rename would destroy what stands there; a file of another kind is not overwritten where its beginning is asked for.
+ */
+static void test_output_check(void **state) {
+  sn_error err;
+  const char *pipe = in_folder("pipe"), *file = in_folder("other");
+  struct stat st;
+  assert_int_equal(mkfifo(pipe, 0600), 0);
+  assert_int_equal(sn_write_file(pipe, "x", 1, &err), SN_E_IO);
+  assert_true(lstat(pipe, &st) == 0 && S_ISFIFO(st.st_mode));
+  assert_int_equal(sn_check_output(folder_path, NULL, NULL, &err), SN_E_IO);
+  assert_int_equal(sn_check_output("/dev/null", NULL, NULL, &err), SN_E_IO);
+  assert_int_equal(sn_check_output("", NULL, NULL, &err), SN_E_ARGUMENT);
+  assert_int_equal(sn_check_output(in_folder("absent"), "abc", "ours", &err), SN_OK);
+  assert_int_equal(sn_write_file(file, "", 0, &err), SN_OK);
+  assert_int_equal(sn_check_output(file, "abc", "ours", &err), SN_OK);
+  assert_int_equal(sn_write_file(file, "abcd", 4, &err), SN_OK);
+  assert_int_equal(sn_check_output(file, "abc", "ours", &err), SN_OK);
+  assert_int_equal(sn_check_output(file, "abcde", "ours", &err), SN_E_ARGUMENT);
+  assert_non_null(strstr(err.message, "is not ours"));
+  assert_int_equal(sn_check_output(file, "abx", "ours", &err), SN_E_ARGUMENT);
+  assert_int_equal(sn_open_failed("p", "opened", EMFILE, &err), SN_E_MEMORY);
+  assert_non_null(strstr(err.message, "ulimit -n"));
+  assert_int_equal(sn_open_failed("p", "opened", ENOENT, &err), SN_E_IO);
+}
+
 static void test_allocation_failures(void **state) {
   for (fault_begin(); fault_next();) {
     sn_error err;
@@ -319,9 +344,16 @@ static void test_allocation_failures(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_writer),      cmocka_unit_test(test_long_file),   cmocka_unit_test(test_file_size_limit),
-      cmocka_unit_test(test_full_disk),   cmocka_unit_test(test_kill),        cmocka_unit_test(test_directories),
-      cmocka_unit_test(test_list),        cmocka_unit_test(test_remove_tree), cmocka_unit_test(test_names),
+      cmocka_unit_test(test_writer),
+      cmocka_unit_test(test_long_file),
+      cmocka_unit_test(test_file_size_limit),
+      cmocka_unit_test(test_full_disk),
+      cmocka_unit_test(test_kill),
+      cmocka_unit_test(test_directories),
+      cmocka_unit_test(test_list),
+      cmocka_unit_test(test_remove_tree),
+      cmocka_unit_test(test_names),
+      cmocka_unit_test(test_output_check),
       cmocka_unit_test(test_allocation_failures),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
