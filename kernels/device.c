@@ -1,6 +1,7 @@
 #include "kernels/device.h"
 
 #include <limits.h>
+#include <omp.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -47,6 +48,20 @@ static int allowed_cores(void) {
   return n < 1 ? 1 : n > INT_MAX ? INT_MAX : (int)n;
 }
 
+/* The threads that the runtime really gives: OMP_THREAD_LIMIT and OMP_DYNAMIC leave fewer than are asked for, and a
+ * product of oneDNN that was built for more would leave parts of its result undone. */
+static int team_size(int wanted) {
+  int given = 1;
+  if (wanted <= 1) return wanted;
+  omp_set_dynamic(0);
+#pragma omp parallel num_threads(wanted)
+  {
+#pragma omp single
+    given = omp_get_num_threads();
+  }
+  return given;
+}
+
 sn_status sn_device_create_cpu(const sn_device_options *options, sn_device **out, sn_error *err) {
   static const sn_device_options defaults;
   if (options == NULL) options = &defaults;
@@ -56,7 +71,11 @@ sn_status sn_device_create_cpu(const sn_device_options *options, sn_device **out
   sn_device *device;
   SN_TRY(sn_alloc(&device, 1, sizeof *device, "device", err));
   device->kind = SN_DEVICE_CPU;
-  device->n_threads = options->n_threads > 0 ? options->n_threads : allowed_cores();
+  const int wanted = options->n_threads > 0 ? options->n_threads : allowed_cores();
+  device->n_threads = team_size(wanted);
+  if (device->n_threads < wanted)
+    sn_log_write(&options->log, SN_LOG_WARNING, "%d compute threads, not %d: OpenMP gives no more (OMP_THREAD_LIMIT?)",
+                 device->n_threads, wanted);
   device->isa = machine_isa();
   if (options->isa_cap != SN_ISA_ANY && options->isa_cap < device->isa) {
     device->isa = options->isa_cap;
