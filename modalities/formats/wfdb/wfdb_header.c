@@ -29,9 +29,21 @@ typedef struct place {
   int64_t line;
 } place;
 
+/* What stands where a number should: shown when it looks like one. A word may be somebody's name, and messages go into
+ * manifests and logs. */
+static bool is_harmless(const char *text) {
+  return sn_equal_nocase(text, "nan") || sn_equal_nocase(text, "inf") || sn_equal_nocase(text, "-inf") ||
+         (strlen(text) <= 60 && strspn(text, "0123456789+-.,:/()xeE") == strlen(text));
+}
+
 static sn_status bad(sn_error *err, place at, const char *field, const char *expected, const char *found) {
-  return sn_fail_at(err, SN_E_CORRUPT, -1, at.line, field, "'%s' line %lld: %s: expected %s, found '%.60s'", at.file,
-                    (long long)at.line, field, expected, found);
+  char shown[80];
+  if (is_harmless(found))
+    snprintf(shown, sizeof shown, "'%s'", found);
+  else
+    snprintf(shown, sizeof shown, "a text of %zu bytes", strlen(found));
+  return sn_fail_at(err, SN_E_CORRUPT, -1, at.line, field, "'%s' line %lld: %s: expected %s, found %s", at.file,
+                    (long long)at.line, field, expected, shown);
 }
 
 static sn_status integer(const char *text, place at, const char *field, int64_t least, int64_t most, int64_t *value,
@@ -207,7 +219,8 @@ static sn_status parse_record_line(wfdb_header *h, char *text, place at, sn_erro
   if ((word = next_word(&text)) == NULL) return SN_OK;
   char *counter = strchr(word, '/');
   if (counter != NULL) *counter++ = '\0';
-  if (!parse_rate(word, &h->rate_num, &h->rate_den)) return bad(err, at, "sampling rate", "a number above 0", word);
+  if (!parse_rate(word, &h->rate_num, &h->rate_den))
+    return bad(err, at, "sampling rate", "a number from 1e-9 to 1e12", word);
   h->rate_stated = true;
   if (counter != NULL) {
     char *base = strchr(counter, '('), *close = base != NULL ? strchr(base, ')') : NULL;
@@ -265,6 +278,8 @@ static sn_status parse_gain(wfdb_header_signal *s, char *word, place at, bool *l
   }
   SN_TRY(real_number(word, at, "gain", &s->gain, err));
   s->gain_stated = s->gain != 0;
+  if (s->gain_stated && !(fabs(s->gain) >= 1e-30 && fabs(s->gain) <= 1e30))
+    return bad(err, at, "gain", "0, or a size between 1e-30 and 1e30", word);
   return SN_OK;
 }
 
