@@ -364,7 +364,8 @@ sn_status sn_probe_data_open(const sn_probe_options *o, sn_probe_data **out, sn_
   SN_TRY_GOTO(open_tables(d, o, err), fail);
   SN_TRY_GOTO(order_classes(d, o->classes, err), fail);
   const bool own = o->split == NULL && same_dataset(d, d->runs[0].split) && holds_out(d->runs[0].split);
-  if (own || d->n_runs > 1) SN_TRY_GOTO(folds_of_runs(d, err), fail);
+  if (own || (o->split == NULL && d->n_runs > 1))
+    SN_TRY_GOTO(folds_of_runs(d, err), fail);
   else SN_TRY_GOTO(folds_made_here(d, o, err), fail);
   SN_TRY_GOTO(exclude(d, o, err), fail);
   SN_TRY_GOTO(check_tested_once(d, err), fail);

@@ -112,8 +112,9 @@ static void default_name(const sn_probe_options *o, char *name, size_t room) {
 }
 
 static sn_status check_name(const char *name, sn_error *err) {
-  if (name[0] == '\0' || name[0] == '.' || strchr(name, '/') != NULL || strlen(name) > 200)
-    return sn_fail(err, SN_E_ARGUMENT, "--name '%s': a file name without '/', not beginning with '.'", name);
+  if (name[0] == '\0' || name[0] == '.' || strpbrk(name, "/\n\r\t") != NULL || strlen(name) > 200)
+    return sn_fail(err, SN_E_ARGUMENT,
+                   "--name '%s': a file name without '/' and control characters, not beginning with '.'", name);
   return SN_OK;
 }
 
