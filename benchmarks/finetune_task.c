@@ -13,6 +13,7 @@
 #include "core/fs.h"
 #include "core/stream.h"
 #include "engine/run.h"
+#include "engine/run_folder.h"
 
 /* ---- targets ---------------------------------------------------------------- */
 
@@ -437,7 +438,7 @@ static void pass_progress(void *user, const sn_progress *progress) {
 
 /* A folder that holds a run is gone on with only when asked, and only with the same settings. */
 static sn_status prepare_folder(const sn_finetune_cv *cv, const char *run, const sn_config *config, bool *resume,
-                                sn_error *err) {
+                                sn_run_folder **held, sn_error *err) {
   char *path = NULL;
   sn_string now = {0}, then = {0};
   sn_json_writer writer;
@@ -446,10 +447,11 @@ static sn_status prepare_folder(const sn_finetune_cv *cv, const char *run, const
   SN_TRY(sn_path_join(run, "config.yaml", &path, err));
   *resume = sn_path_exists(path);
   sn_free(path);
-  if (!*resume) return sn_run_save_config(run, config, err);
-  if (!cv->options->resume)
+  if (*resume && !cv->options->resume)
     return sn_fail(err, SN_E_ARGUMENT, "%s already holds a run: choose another --out, or go on with it by --resume",
                    run);
+  SN_TRY(sn_run_folder_take(run, *resume, held, err));
+  if (!*resume) return sn_run_save_config(run, config, err);
   SN_TRY_GOTO(sn_finetune_config_from_run(run, &old, err), done);
   sn_json_writer_init(&writer, &now, 1);
   sn_config_write_json(config, &writer);
@@ -519,6 +521,7 @@ static sn_status train_and_test(sn_finetune_cv *cv, fold *f, sn_finetune_row *ro
   labelled_progress progress = {.options = o};
   char *run = NULL, name[96];
   sn_finetune_result result;
+  sn_run_folder *held = NULL;
   bool resume;
   sn_status status;
   sn_config_destroy(f->config);
@@ -528,7 +531,7 @@ static sn_status train_and_test(sn_finetune_cv *cv, fold *f, sn_finetune_row *ro
   snprintf(progress.label, sizeof progress.label, "fold %" PRId64 "/%" PRId64 " %s seed %" PRId64, f->number + 1,
            cv->data->n_folds, row->encoder, row->seed);
   SN_TRY_GOTO(sn_path_join(o->out, name, &run, err), done);
-  SN_TRY_GOTO(prepare_folder(cv, run, f->config, &resume, err), done);
+  SN_TRY_GOTO(prepare_folder(cv, run, f->config, &resume, &held, err), done);
   SN_TRY_GOTO(sn_alloc(&v.scores, cv->items->n * cv->n_outputs, sizeof *v.scores, "scores", err), done);
   SN_TRY_GOTO(sn_alloc(&v.counts, cv->items->n, sizeof *v.counts, "scores", err), done);
   sn_finetune_options options = fill_options(f, row, from->path, run, resume, &v);
@@ -543,6 +546,7 @@ static sn_status train_and_test(sn_finetune_cv *cv, fold *f, sn_finetune_row *ro
   row->best_score[f->number] = result.train.state.best_score * (sn_metric_larger_is_better(cv->chosen_by) ? 1 : -1);
   status = test(f, &options, result.train.state.best_step, row, err);
 done:
+  sn_run_folder_release(held);
   sn_free(v.scores);
   sn_free(v.counts);
   sn_free(run);

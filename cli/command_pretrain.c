@@ -10,6 +10,7 @@
 #include "core/fs.h"
 #include "engine/presets.h"
 #include "engine/run.h"
+#include "engine/run_folder.h"
 #include "engine/train.h"
 #include "objectives/objective.h"
 
@@ -56,6 +57,8 @@ static sn_status make_config(const sn_args *args, sn_config **out, sn_error *err
   if (sn_args_has(args, "resume")) {
     if (sn_args_has(args, "preset") || sn_args_positionals(args) > 0)
       return sn_fail(err, SN_E_ARGUMENT, "--resume takes its settings from the run: leave out the preset and CONFIG");
+    if (sn_args_has(args, "out"))
+      return sn_fail(err, SN_E_ARGUMENT, "--resume writes into the run it goes on with: leave out --out");
     SN_TRY_GOTO(sn_run_load_config(sn_args_get(args, "resume"), &config, err), fail);
   } else {
     SN_TRY_GOTO(sn_run_config_create(&config, err), fail);
@@ -73,6 +76,38 @@ static sn_status make_config(const sn_args *args, sn_config **out, sn_error *err
   return SN_OK;
 fail:
   sn_config_destroy(config);
+  return status;
+}
+
+/* Settings that the result does not depend on. */
+static bool is_neutral(const char *key) {
+  static const char *const KEYS[] = {"train.loader_threads", "train.prefetch",   "train.checkpoint_every",
+                                     "train.keep_last",      "train.keep_every", "train.threads",
+                                     "data.cache",           "data.open_files"};
+  for (size_t i = 0; i < sizeof KEYS / sizeof KEYS[0]; i++)
+    if (strcmp(key, KEYS[i]) == 0) return true;
+  return false;
+}
+
+/* Says what a resumed run is given otherwise than it began with. *changed: something that the result depends on. */
+static sn_status compare_settings(const char *run, const sn_config *now, const sn_log *log, bool *changed,
+                                  sn_error *err) {
+  sn_config *before = NULL;
+  sn_string text = {0};
+  sn_status status;
+  *changed = false;
+  SN_TRY_GOTO(sn_run_load_config(run, &before, err), done);
+  for (int64_t i = -1;;) {
+    SN_TRY_GOTO(sn_config_next_change(before, now, i, &i, &text, err), done);
+    if (i < 0) break;
+    const bool neutral = is_neutral(sn_config_key(now, i));
+    *changed = *changed || !neutral;
+    sn_log_write(log, neutral ? SN_LOG_INFO : SN_LOG_WARNING, "%s: resumed with %s%s", run, text.data,
+                 neutral ? "" : ": not what an uninterrupted run would give, and it is marked so");
+  }
+done:
+  sn_string_free(&text);
+  sn_config_destroy(before);
   return status;
 }
 
@@ -113,23 +148,15 @@ static sn_status print_json(const char *run, const sn_train_result *r, sn_error 
   return status;
 }
 
-/* The run folder: given, or runs/PRESET. A folder that already holds a run is never overwritten. */
+/* The run folder: given, or runs/PRESET. */
 static sn_status choose_run(const sn_args *args, char **run, sn_error *err) {
   const char *given = sn_args_get(args, "resume");
-  char *config = NULL;
   if (given == NULL) given = sn_args_get(args, "out");
   if (given != NULL) {
     SN_TRY(sn_strdup(run, given, "run folder", err));
   } else {
     SN_TRY(sn_path_join("runs", sn_args_has(args, "preset") ? sn_args_get(args, "preset") : "pretrain", run, err));
   }
-  if (sn_args_has(args, "resume")) return SN_OK;
-  SN_TRY(sn_path_join(*run, "config.yaml", &config, err));
-  const bool there = sn_path_exists(config);
-  sn_free(config);
-  if (there)
-    return sn_fail(err, SN_E_ARGUMENT, "%s already holds a run: choose another --out, or go on with it by --resume %s",
-                   *run, *run);
   return SN_OK;
 }
 
@@ -153,6 +180,7 @@ int sn_command_pretrain(int argc, char **argv) {
   sn_args *args = NULL;
   sn_config *config = NULL;
   sn_run_data *data = NULL;
+  sn_run_folder *folder = NULL;
   char *run = NULL;
   sn_error err;
   sn_train_result result;
@@ -176,11 +204,19 @@ int sn_command_pretrain(int argc, char **argv) {
   SN_TRY_GOTO(make_config(args, &config, &err), fail);
   SN_TRY_GOTO(choose_run(args, &run, &err), fail);
   sn_log log = sn_terminal_log();
-  SN_TRY_GOTO(sn_make_directories(run, &err), fail);
+  sn_terminal_ignore_pipe();
+  SN_TRY_GOTO(sn_run_folder_take(run, resume, &folder, &err), fail);
   SN_TRY_GOTO(sn_run_data_open(config, run, resume, &log, &data, &err), fail);
   if (!resume) SN_TRY_GOTO(sn_run_save_config(run, config, &err), fail);
-  sn_train_options options = {.config = config, .source = sn_run_data_source(data), .run = run, .resume = resume,
-                              .stop = sn_terminal_catch_signals(), .log = log,
+  bool changed = false;
+  if (resume) SN_TRY_GOTO(compare_settings(run, config, &log, &changed, &err), fail);
+  sn_train_options options = {.config = config,
+                              .changed = changed,
+                              .source = sn_run_data_source(data),
+                              .run = run,
+                              .resume = resume,
+                              .stop = sn_terminal_catch_signals(),
+                              .log = log,
                               .progress = sn_terminal_is_interactive() ? show_progress : log_progress};
   SN_TRY_GOTO(sn_train(&options, &result, &err), fail);
   code = finish(args, run, &result, &err);
@@ -191,6 +227,7 @@ done:
   sn_run_data_destroy(data);
   sn_config_destroy(config);
   sn_args_destroy(args);
+  sn_run_folder_release(folder);
   sn_free(run);
   return code;
 }

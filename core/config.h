@@ -90,6 +90,12 @@ const char *sn_config_phase_name(const sn_config *config, int64_t i); /* NULL: w
 /* Resolved dump: every key that has a value, nested objects, phases with what they override; valid JSON and YAML, reads
  * back to the same configuration and then dumps to the same bytes. */
 void sn_config_write_json(const sn_config *config, sn_json_writer *writer);
+/* The first key after number i (-1: from the beginning) whose value in force differs between two configurations of the
+ * same tables: its number, -1 when there is none. *text gets "key: OLD, now NEW" in place of what it held. Phases are
+ * not compared. */
+SN_MUST_CHECK sn_status sn_config_next_change(const sn_config *before, const sn_config *now, int64_t i, int64_t *found,
+                                              sn_string *text, sn_error *err);
+const char *sn_config_key(const sn_config *config, int64_t i);
 /* Table of keys, types, defaults, ranges, units and help, for --help and docs. prefix "" for all; a prefix of no key is
  * SN_E_ARGUMENT. Appends to out. */
 SN_MUST_CHECK sn_status sn_config_help(const sn_config *config, const char *prefix, sn_string *out, sn_error *err);

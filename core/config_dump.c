@@ -1,4 +1,5 @@
 /* The resolved configuration as JSON, and the table of keys as text. */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -83,6 +84,37 @@ void sn_config_write_json(const sn_config *config, sn_json_writer *writer) {
   }
   sn_json_end_object(writer);
 }
+
+static sn_status value_text(const sn_config *config, int64_t i, sn_string *text, sn_error *err) {
+  const config_value *value = config_lookup(config, i);
+  sn_json_writer writer;
+  if (!value->known) return sn_string_append(text, "not set", -1, err);
+  sn_json_writer_init(&writer, text, 0);
+  write_value(config->entries[i], value, &writer);
+  return sn_json_writer_finish(&writer, err);
+}
+
+sn_status sn_config_next_change(const sn_config *before, const sn_config *now, int64_t i, int64_t *found,
+                                sn_string *text, sn_error *err) {
+  sn_string a = {0}, b = {0};
+  sn_status status = SN_OK;
+  assert(before->n == now->n);
+  *found = -1;
+  for (i++; i < now->n && *found < 0 && status == SN_OK; i++) {
+    a.length = b.length = 0;
+    status = value_text(before, i, &a, err);
+    if (status == SN_OK) status = value_text(now, i, &b, err);
+    if (status != SN_OK || strcmp(a.data, b.data) == 0) continue;
+    *found = i;
+    text->length = 0;
+    status = sn_string_printf(text, err, "%s: %s, now %s", now->names[i], a.data, b.data);
+  }
+  sn_string_free(&a);
+  sn_string_free(&b);
+  return status;
+}
+
+const char *sn_config_key(const sn_config *config, int64_t i) { return config->names[i]; }
 
 /* ---- help ---- */
 

@@ -59,6 +59,33 @@ static void write_state_fields(sn_json_writer *w, const sn_train_state *state) {
   sn_json_put_f64(w, "best_tie", state->best_tie);
 }
 
+/* The last key of state.json is the SHA-256 of all that stands before it: damage to an integer would go unseen
+ * otherwise. */
+static const char SEAL[] = ",\n \"sha256\": \"";
+
+static sn_status load_sealed(const char *file, sn_json **out, sn_error *err) {
+  enum { MOST = 1 << 30 };
+  sn_stream *stream = NULL;
+  char *text = NULL, hex[65];
+  const char *seal = NULL;
+  int64_t n = 0;
+  sn_status status;
+  SN_TRY_GOTO(sn_stream_open(file, &stream, err), done);
+  SN_TRY_GOTO(sn_stream_read_all(stream, MOST, &text, &n, err), done);
+  for (const char *at = text; (at = strstr(at, SEAL)) != NULL; at++) seal = at;
+  if (seal != NULL) sn_sha256_text(text, seal - text, hex);
+  if (seal == NULL || strncmp(seal + strlen(SEAL), hex, 64) != 0) {
+    status = sn_fail(err, SN_E_CORRUPT, "%s: its own SHA-256 is %s: damaged, or edited by hand", file,
+                     seal == NULL ? "missing" : "another");
+    goto done;
+  }
+  status = sn_json_parse(text, n, file, out, err);
+done:
+  sn_free(text);
+  sn_stream_close(stream);
+  return status;
+}
+
 /* What only runs with phases or evaluations have. */
 static sn_status read_optional(const sn_json *root, sn_train_state *state, sn_error *err) {
   state->best_step = -1;
@@ -77,7 +104,7 @@ sn_status sn_checkpoint_read_state(const char *path, sn_train_state *state, sn_j
   sn_status status;
   memset(state, 0, sizeof *state);
   SN_TRY_GOTO(sn_path_join(path, "state.json", &file, err), fail);
-  SN_TRY_GOTO(sn_json_load(file, &root, err), fail);
+  SN_TRY_GOTO(load_sealed(file, &root, err), fail);
   for (int i = 0; i < N_INTEGERS; i++)
     SN_TRY_GOTO(sn_json_get_i64(root, INTEGERS[i].key, (int64_t *)((char *)state + INTEGERS[i].offset), err), fail);
   for (int i = 0; i < N_TEXTS; i++) {
@@ -194,7 +221,10 @@ static sn_status write_files(const char *dir, const sn_params *params, const sn_
   while (text.length > 0 && text.data[text.length - 1] != '}') text.length--;
   text.length--;
   while (text.length > 0 && (text.data[text.length - 1] == '\n' || text.data[text.length - 1] == ' ')) text.length--;
-  SN_TRY_GOTO(sn_string_printf(&text, err, ",\n \"ledger\": %s\n}\n", ledger), done);
+  SN_TRY_GOTO(sn_string_printf(&text, err, ",\n \"ledger\": %s", ledger), done);
+  char hex[65];
+  sn_sha256_text(text.data, text.length, hex);
+  SN_TRY_GOTO(sn_string_printf(&text, err, "%s%s\"\n}\n", SEAL, hex), done);
   SN_TRY_GOTO(sn_json_parse(text.data, text.length, "state.json", &parsed, err), done);
   SN_TRY_GOTO(sn_path_join(dir, "state.json", &path, err), done);
   SN_TRY_GOTO(sn_write_file(path, text.data, text.length, err), done);
@@ -300,14 +330,16 @@ done:
   return status;
 }
 
-static sn_status verify(const char *path, sn_error *err) {
+static sn_status verify(const char *path, int64_t step, sn_error *err) {
   sn_train_state state;
   sn_json *json = NULL;
   SN_TRY(sn_checkpoint_read_state(path, &state, &json, err));
   const sn_json *files = sn_json_get(json, "files");
-  sn_status status = sn_json_length(files) > 0
-                         ? SN_OK
-                         : sn_fail(err, SN_E_CORRUPT, "%s/state.json: it names no files", path);
+  sn_status status = SN_OK;
+  if (sn_json_length(files) <= 0)
+    status = sn_fail(err, SN_E_CORRUPT, "%s/state.json: it names no files", path);
+  else if (state.step != step)
+    status = sn_fail(err, SN_E_CORRUPT, "%s/state.json: it is of step %lld", path, (long long)state.step);
   for (int64_t i = 0; i < sn_json_length(files) && status == SN_OK; i++) {
     const char *name, *sha;
     char *file = NULL, hex[65];
@@ -326,17 +358,18 @@ static sn_status verify(const char *path, sn_error *err) {
 sn_status sn_checkpoint_find(const char *run, int64_t step, const sn_log *log, char **path, int64_t *found,
                              sn_error *err) {
   char *folder = NULL, name[64];
-  int64_t *steps = NULL, n = 0;
+  int64_t *steps = NULL, n = 0, n_damaged = 0;
   sn_status status;
+  sn_error reason;
   *path = NULL;
   SN_TRY_GOTO(sn_path_join(run, "checkpoints", &folder, err), done);
   SN_TRY_GOTO(list_steps(folder, &steps, &n, err), done);
   for (int64_t i = n - 1; i >= 0; i--) {
     if (step >= 0 && steps[i] != step) continue;
-    sn_error reason;
     snprintf(name, sizeof name, "step-%09lld", (long long)steps[i]);
     SN_TRY_GOTO(sn_path_join(folder, name, path, err), done);
-    if (verify(*path, &reason) == SN_OK) {
+    n_damaged++;
+    if (verify(*path, steps[i], &reason) == SN_OK) {
       *found = steps[i];
       goto done;
     }
@@ -344,7 +377,13 @@ sn_status sn_checkpoint_find(const char *run, int64_t step, const sn_log *log, c
     sn_free(*path);
     *path = NULL;
   }
-  status = sn_fail(err, SN_END, "%s: no complete checkpoint%s", run, step >= 0 ? " of that step" : "");
+  if (n_damaged > 0)
+    status = sn_fail(err, SN_E_CORRUPT,
+                     "%s: none of its %lld checkpoints is whole; restore one, or remove checkpoints/ to "
+                     "begin again; the last looked at: %s",
+                     run, (long long)n_damaged, reason.message);
+  else
+    status = sn_fail(err, SN_END, "%s: no checkpoint%s", run, step >= 0 ? " of that step" : "");
 done:
   sn_free(folder);
   sn_free(steps);

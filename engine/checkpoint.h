@@ -3,7 +3,8 @@
  * checkpoints/step-NNNNNNNNN/ holds model.safetensors, ema.safetensors (when a moving average is kept),
  * optimizer.safetensors (moments) and state.json, written last.  Everything is written into
  * checkpoints/writing-step-N/, fsynced, and the directory renamed into place; then the parent is fsynced.  A checkpoint
- * counts when its state.json parses and every file it names has the size and SHA-256 that it states. */
+ * counts when its state.json parses, its last key is the SHA-256 of what stands before it, its step is the directory's,
+ * and every file it names has the SHA-256 that it states. */
 #ifndef SN_ENGINE_CHECKPOINT_H
 #define SN_ENGINE_CHECKPOINT_H
 
@@ -39,8 +40,9 @@ SN_MUST_CHECK sn_status sn_checkpoint_write(const char *run, const sn_params *pa
                                             const char *ledger, bool with_moments, int64_t keep_last,
                                             int64_t keep_every, const sn_log *log, sn_error *err);
 
-/* The newest complete checkpoint of a run: its path (sn_free) and step; SN_END when there is none.  Incomplete ones are
- * reported through log and left alone. step >= 0 asks for exactly that one. */
+/* The newest complete checkpoint of a run: its path (sn_free) and step; SN_END when there is no checkpoint at all,
+ * SN_E_CORRUPT when there are some and none is complete: a run must not begin anew over them unasked.  Incomplete ones
+ * are reported through log and left alone. step >= 0 asks for exactly that one. */
 SN_MUST_CHECK sn_status sn_checkpoint_find(const char *run, int64_t step, const sn_log *log, char **path,
                                            int64_t *found, sn_error *err);
 

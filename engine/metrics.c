@@ -34,6 +34,9 @@ static sn_status open_line_file(const char *run, const char *name, int64_t lengt
       if (fseek(there, 0, SEEK_END) == 0) size = ftell(there);
       fclose(there);
     }
+    if (size < 0)
+      return sn_fail(err, SN_E_STATE, "%s: is missing or cannot be read, and the checkpoint states %lld bytes of it",
+                     out->path, (long long)length);
     if (size < length)
       return sn_fail(err, SN_E_STATE, "%s: has %lld bytes, the checkpoint states %lld", out->path, (long long)size,
                      (long long)length);

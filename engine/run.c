@@ -61,6 +61,7 @@ sn_status sn_run_save_config(const char *run, const sn_config *config, sn_error 
   SN_TRY_GOTO(sn_string_append(&text, "\n", 1, err), done);
   SN_TRY_GOTO(sn_make_directories(run, err), done);
   SN_TRY_GOTO(sn_path_join(run, "config.yaml", &path, err), done);
+  SN_TRY_GOTO(sn_check_output(path, "{\n  \"train\": {", "a run's configuration", err), done);
   status = sn_write_file(path, text.data, text.length, err);
 done:
   sn_free(path);

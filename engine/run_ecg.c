@@ -69,6 +69,22 @@ static sn_status find_subjects(sn_run_ecg *data, const sn_config *config, sn_err
   return status;
 }
 
+/* Nothing is left out silently: recordings in no part of the split, and lines of the table that are for no recording.
+ */
+static void warn_of_left_out(const sn_run_ecg *data, const sn_log *log) {
+  const sn_split *split = data->split;
+  const int64_t n = split->n_no_subject + split->n_excluded + split->n_other_value;
+  if (n > 0)
+    sn_log_write(log, SN_LOG_WARNING,
+                 "%lld recordings are in no part of the split: %lld without a person, %lld excluded, "
+                 "%lld of another part",
+                 (long long)n, (long long)split->n_no_subject, (long long)split->n_excluded,
+                 (long long)split->n_other_value);
+  if (data->table != NULL && data->table->n_unmatched > 0)
+    sn_log_write(log, SN_LOG_WARNING, "%lld lines of the labels are for no recording here, first %s",
+                 (long long)data->table->n_unmatched, data->table->first_unmatched);
+}
+
 sn_status sn_run_ecg_open(const sn_config *config, const char *run, bool resume, const sn_log *log, sn_run_ecg **out,
                           sn_error *err) {
   sn_run_ecg *data = NULL;
@@ -91,6 +107,7 @@ sn_status sn_run_ecg_open(const sn_config *config, const char *run, bool resume,
                data->split->persons_unknown ? " (recordings, persons unknown)" : "",
                (long long)sn_split_count(data->split, SN_ROLE_PRETRAIN),
                (long long)sn_split_count(data->split, SN_ROLE_PROBE_TEST));
+  warn_of_left_out(data, log);
   sn_free(path);
   *out = data;
   return SN_OK;

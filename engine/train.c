@@ -12,6 +12,7 @@
 #include "engine/metrics.h"
 #include "engine/model.h"
 #include "engine/optimizer.h"
+#include "engine/run.h"
 #include "engine/schedule.h"
 #include "engine/step.h"
 #include "engine/train_config.h"
@@ -154,6 +155,14 @@ static sn_status create_loader(trainer *t, sn_error *err) {
   return SN_OK;
 }
 
+static sn_status check_rates(const trainer *t, sn_error *err) {
+  for (int i = 0; i < t->task.n_phases; i++)
+    if (!(t->task.phases[i].lr > 0))
+      return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "train.lr", "train.lr %g: above 0 is needed, or nothing is learned",
+                        t->task.phases[i].lr);
+  return SN_OK;
+}
+
 /* What the loader must be asked before the model exists: shapes of every pack. */
 static sn_status find_shape(trainer *t, sn_model_shape *shape, sn_error *err) {
   const sn_source *s = t->options->source;
@@ -192,6 +201,13 @@ static sn_status compare_with_run(trainer *t, const sn_train_state *old, sn_erro
                    "%s: the data have changed since this run began (manifest and split hash %.12s..., now %.12s...): a "
                    "resumed run must see the same recordings. Start a new run, or restore the data",
                    t->options->run, old->content_hash, now->content_hash);
+  if (old->patch_size != now->patch_size || old->n_channel_ids != now->n_channel_ids ||
+      old->pack_slots != now->pack_slots || old->pack_samples != now->pack_samples ||
+      old->max_tokens != now->max_tokens || old->patch_step != now->patch_step)
+    return sn_fail(err, SN_E_STATE,
+                   "%s: patches, leads or packs have another shape than when this run began: resume with "
+                   "the settings it began with",
+                   t->options->run);
   if (strcmp(old->dtype, now->dtype) != 0)
     return sn_fail(err, SN_E_STATE, "%s: began with dtype %s, now %s: set train.dtype to %s", t->options->run,
                    old->dtype, now->dtype, old->dtype);
@@ -202,7 +218,7 @@ static sn_status compare_with_run(trainer *t, const sn_train_state *old, sn_erro
                  now->version, now->isa, (long long)now->n_threads, old->version, old->isa, (long long)old->n_threads);
     t->state.inexact = true;
   }
-  t->state.inexact = t->state.inexact || old->inexact;
+  t->state.inexact = t->state.inexact || old->inexact || t->options->changed;
   return SN_OK;
 }
 
@@ -217,6 +233,11 @@ static sn_status load_checkpoint(trainer *t, bool *resumed, sn_error *err) {
   if (status != SN_OK) return status;
   SN_TRY_GOTO(sn_checkpoint_read_state(path, &old, &t->resumed, err), done);
   SN_TRY_GOTO(compare_with_run(t, &old, err), done);
+  if (old.step > t->schedule.total) {
+    status = sn_fail(err, SN_E_ARGUMENT, "%s: train.steps is %lld, and %lld steps are done already", t->options->run,
+                     (long long)t->schedule.total, (long long)old.step);
+    goto done;
+  }
   SN_TRY_GOTO(sn_checkpoint_load(path, t->model->params, true, false, err), done);
   sn_train_state *s = &t->state;
   s->step = old.step;
@@ -250,6 +271,7 @@ static sn_status set_up(trainer *t, sn_train_result *result, sn_error *err) {
   sn_train_dtypes(c, t->device, &t->residual, &t->product, &dtype);
   SN_TRY(choose_task(t, err));
   read_settings(t);
+  SN_TRY(check_rates(t, err));
   SN_TRY(sn_schedule_parse(sn_config_text(c, "train.schedule"), &t->schedule.kind, err));
   SN_TRY(find_shape(t, &shape, err));
   SN_TRY(t->task.create_model(t->task.user, c, &shape, t->residual, &t->model, err));
@@ -265,6 +287,8 @@ static sn_status set_up(trainer *t, sn_train_result *result, sn_error *err) {
   SN_TRY(enter_phase(t, err));
   if (t->comm->rank == 0)
     SN_TRY(sn_metrics_open(t->options->run, t->state.metrics_bytes, t->state.events_bytes, &t->metrics, err));
+  if (t->options->resume && t->options->changed && t->comm->rank == 0)
+    SN_TRY(sn_run_save_config(t->options->run, t->config, err));
   result->start_step = t->state.step;
   result->parameters = sn_params_elements(t->model->params, true);
   snprintf(result->dtype, sizeof result->dtype, "%s", dtype);

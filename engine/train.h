@@ -67,6 +67,8 @@ typedef struct sn_train_options {
   sn_comm *comm;                     /* NULL: a single rank */
   const sn_train_task *task;         /* NULL: pretraining */
   bool resume;                       /* go on from the newest complete checkpoint; from step 0 when there is none */
+  bool changed;                      /* resumed with other settings, on which the result depends: the run is marked
+                                        inexact, and config.yaml written anew once the checkpoint is loaded */
   const volatile sig_atomic_t *stop; /* not 0: save and return at the end of the step; may be NULL */
   int64_t stop_after;                /* return without saving after this many steps of this call; 0: never (tests) */
   sn_log log;

@@ -437,6 +437,28 @@ static void test_help(void **state) {
 }
 
 /* No allocation failure may crash, leak (under ASan) or go unreported. */
+/* What differs between two configurations, in the order of the tables. */
+static void test_changes(void **state) {
+  sn_config *other = NULL;
+  sn_string text = {0};
+  int64_t i;
+  assert_int_equal(sn_config_create(TABLES, 2, &other, &err), SN_OK);
+  assert_int_equal(sn_config_next_change(config, other, -1, &i, &text, &err), SN_OK);
+  assert_int_equal(i, -1);
+  assert_int_equal(sn_config_set_pair(config, "train.lr=0.001", "--set", &err), SN_OK); /* its default: no change */
+  assert_int_equal(sn_config_set_pair(other, "train.steps=7", "--set", &err), SN_OK);
+  assert_int_equal(sn_config_set_pair(other, "out=x", "--set", &err), SN_OK);
+  assert_int_equal(sn_config_next_change(config, other, -1, &i, &text, &err), SN_OK);
+  assert_string_equal(sn_config_key(config, i), "train.steps");
+  assert_string_equal(text.data, "train.steps: 100, now 7");
+  assert_int_equal(sn_config_next_change(config, other, i, &i, &text, &err), SN_OK);
+  assert_string_equal(text.data, "out: not set, now \"x\"");
+  assert_int_equal(sn_config_next_change(config, other, i, &i, &text, &err), SN_OK);
+  assert_int_equal(i, -1);
+  sn_string_free(&text);
+  sn_config_destroy(other);
+}
+
 static void test_allocation_failures(void **state) {
   for (int64_t n = 0;; n++) {
     sn_json *json = NULL;
@@ -458,19 +480,10 @@ static void test_allocation_failures(void **state) {
 
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-  const struct CMUnitTest tests[] = {T(test_defaults),
-                                     T(test_set),
-                                     T(test_set_refused),
-                                     T(test_units),
-                                     T(test_tables_refused),
-                                     T(test_json),
-                                     T(test_pairs),
-                                     T(test_phases),
-                                     T(test_complete_by_phases),
-                                     T(test_dump),
-                                     T(test_yaml),
-                                     T(test_yaml_refused), T(test_yaml_changed_bytes),
-                                     T(test_help),
-                                     T(test_allocation_failures)};
+  const struct CMUnitTest tests[] = {
+      T(test_defaults),           T(test_set),  T(test_set_refused), T(test_units),
+      T(test_tables_refused),     T(test_json), T(test_pairs),       T(test_phases),
+      T(test_complete_by_phases), T(test_dump), T(test_yaml),        T(test_yaml_refused),
+      T(test_yaml_changed_bytes), T(test_help), T(test_changes),     T(test_allocation_failures)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -378,7 +378,7 @@ static void check_loss(const char *name, const char *settings, sn_supervised_kin
   static const float weights[2] = {0.5f, 1.5f};
   char all[512];
   snprintf(all, sizeof all,
-           "%strain.dtype=f32\nfinetune.steps=1\nfinetune.eval_every=1\nfinetune.lr=0\nfinetune.min_lr=0\nfinetune."
+           "%strain.dtype=f32\nfinetune.steps=1\nfinetune.eval_every=1\nfinetune.lr=1e-30\nfinetune.min_lr=0\nfinetune."
            "mode=full\n"
            "synthetic.tokens_least=16\nsynthetic.tokens_most=16\nfinetune.batch_tokens=1920\nfinetune.drop_path="
            "0\nfinetune.class_weight=none\n",
