@@ -112,7 +112,7 @@ typedef struct sn_probe_result {
 SN_MUST_CHECK sn_status sn_probe_run(const sn_probe_options *options, sn_probe_result **out, sn_error *err);
 void sn_probe_result_destroy(sn_probe_result *result); /* accepts NULL */
 
-/* With fewer test units than this, smaller differences are not claimed (specs S9). */
+/* With fewer test units than this, smaller differences are not claimed. */
 enum { SN_PROBE_MANY_UNITS = 100 };
 #define SN_PROBE_SMALL_DIFFERENCE 0.05
 /* Whether a difference may be called one: its interval excludes 0, and it is not a small one from few units. */

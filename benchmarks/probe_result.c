@@ -513,7 +513,8 @@ void sn_probe_write_json(const sn_probe_result *r, sn_json_writer *w) {
   key_text(w, "run", r->run);
   key_i64(w, "runs", r->n_runs);
   key_i64(w, "checkpoint_step", r->checkpoint_step);
-  key_text(w, "encoder_sha256", r->encoder_sha256);
+  if (r->encoder_sha256[0] != '\0') key_text(w, "encoder_sha256", r->encoder_sha256);
+  else sn_json_put_null(w, "encoder_sha256"); /* fine-tuning: the encoder changes */
   key_text(w, "engine_version", SONDE_VERSION);
   sn_json_end_object(w);
 }

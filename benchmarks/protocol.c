@@ -313,7 +313,7 @@ static sn_status check_sides(const sn_probe_truth *truth, const int64_t *train, 
   uint64_t *ids = NULL;
   sn_status status = SN_OK;
   if (n_train < 2 || n_test < 1)
-    return sn_fail(err, SN_E_ARGUMENT, "probe: %lld training and %lld test items; both are needed", (long long)n_train,
+    return sn_fail(err, SN_E_ARGUMENT, "probe: %lld training and %lld test items; at least 2 and 1 are needed", (long long)n_train,
                    (long long)n_test);
   SN_TRY(sn_alloc(&ids, n_train, sizeof *ids, "probe", err));
   for (int64_t i = 0; i < n_train; i++) ids[i] = truth->groups[train[i]];

@@ -1,4 +1,4 @@
-/* The linear probe protocol (specs S8): what happens to frozen features once they are there.
+/* The linear probe protocol: what happens to frozen features once they are there.
  *
  * One fold: the training rows are cut into 5 grouped inner folds (people; as many as there are, if fewer; stratified by
  * class).  For each of 10 values of C, 1e-4 ... 1e4 in equal steps of the logarithm, the standardiser and the learner are

@@ -33,7 +33,7 @@ static const sn_option OPTIONS[] = {
     {"step", "N", false, "checkpoint of the runs (default: the newest)"},
     {"ema", NULL, false, "start from the moving average of the runs' weights"},
     {"transductive", NULL, false, "allow test people that pretraining saw; every row then says so"},
-    {"set", "KEY=VALUE", true, "any setting, as finetune.lr=1e-4; may be given several times"},
+    {"set", "KEY=VALUE", true, "any setting, as finetune.lr=1e-4"},
     {"out", "DIR", false, "folder of the fine-tuning runs (default RUN/finetune)"},
     {"resume", NULL, false, "go on with what stands in --out"},
     {"json", NULL, false, "the table as one JSON object on standard output"},
@@ -183,6 +183,7 @@ static sn_status save(const sn_probe_result *result, const request *r, bool prin
   SN_TRY_GOTO(sn_path_join(r->out, "finetune.json", &path, err), done);
   SN_TRY_GOTO(sn_write_file(path, text.data, text.length, err), done);
   if (print) printf("%s", text.data);
+  fprintf(stderr, "written: %s\n", path);
 done:
   sn_free(path);
   sn_string_free(&text);

@@ -9,7 +9,7 @@
 
 static const sn_option OPTIONS[] = {
     {"explain", NULL, false, "for typical calls: which implementation is chosen, and why not those before it"},
-    {"op", "NAME", true, "only this op (may be given several times)"},
+    {"op", "NAME", true, "only this op"},
     {"isa", "NAME", false, "pretend to have no more than portable, avx2, avx512, avx512_bf16 or amx"},
     {"json", NULL, false, "one JSON object on standard output"},
     {NULL, NULL, false, NULL}};

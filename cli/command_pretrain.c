@@ -22,11 +22,11 @@ static const sn_option OPTIONS[] = {
     {"labels", "FILE", false, "CSV or TSV with a line per recording (data.labels)"},
     {"key", "COLUMN", false, "its column that names the recording (data.key)"},
     {"split", "COLUMN", false, "its column that names a fixed part (data.split)"},
-    {"out", "DIR", false, "run folder (default runs/PRESET)"},
+    {"out", "DIR", false, "run folder (default runs/PRESET; without a preset, runs/pretrain)"},
     {"resume", "RUN", false, "go on with a run that was interrupted"},
-    {"set", "KEY=VALUE", true, "any setting; may be given several times"},
+    {"set", "KEY=VALUE", true, "any setting"},
     {"json", NULL, false, "result as one JSON object on standard output"},
-    {"settings", NULL, false, "list every setting with its default and range, and stop"},
+    {"settings", NULL, false, "list every setting with its default and range (and what --preset sets), and stop"},
     {NULL, NULL, false, NULL}};
 
 static void print_help(void) {
@@ -160,7 +160,7 @@ static sn_status choose_run(const sn_args *args, char **run, sn_error *err) {
   return SN_OK;
 }
 
-static int finish(const sn_args *args, const char *run, const sn_train_result *result, sn_error *err) {
+static int finish(const sn_args *args, const char *run, bool from_recordings, const sn_train_result *result, sn_error *err) {
   if (result->start_step == result->state.step) {
     fprintf(stderr, "%s: all %lld steps were already done; nothing is left to do\n", run, (long long)result->state.step);
     return sn_args_has(args, "json") && print_json(run, result, err) != SN_OK ? sn_terminal_fail("pretrain", err) : 0;
@@ -171,7 +171,10 @@ static int finish(const sn_args *args, const char *run, const sn_train_result *r
     fprintf(stderr, "  %lld steps were not finite and skipped, %lld had no target\n",
             (long long)result->state.nonfinite_steps, (long long)result->state.empty_steps);
   if (sn_args_has(args, "json") && print_json(run, result, err) != SN_OK) return sn_terminal_fail("pretrain", err);
-  if (!result->stopped) return 0;
+  if (!result->stopped) {
+    if (from_recordings) fprintf(stderr, "next: sonde probe %s --target COLUMN --labels FILE --key COLUMN\n", run);
+    return 0;
+  }
   fprintf(stderr, "stopped by a signal, saved; go on with: sonde pretrain --resume %s\n", run);
   return 128 + (int)*sn_terminal_catch_signals();
 }
@@ -198,6 +201,11 @@ int sn_command_pretrain(int argc, char **argv) {
     if (status == SN_OK) printf("%s", text.data);
     sn_string_free(&text);
     if (status != SN_OK) goto fail;
+    if (sn_args_has(args, "preset")) {
+      const sn_preset *preset = NULL;
+      SN_TRY_GOTO(sn_preset_apply(config, sn_args_get(args, "preset"), &preset, &err), fail);
+      printf("\npreset %s:\n%s", preset->name, preset->settings);
+    }
     goto done;
   }
   const bool resume = sn_args_has(args, "resume");
@@ -219,7 +227,7 @@ int sn_command_pretrain(int argc, char **argv) {
                               .log = log,
                               .progress = sn_terminal_is_interactive() ? show_progress : log_progress};
   SN_TRY_GOTO(sn_train(&options, &result, &err), fail);
-  code = finish(args, run, &result, &err);
+  code = finish(args, run, strcmp(sn_config_text(config, "data.dir"), "synthetic") != 0, &result, &err);
   goto done;
 fail:
   code = sn_terminal_fail("pretrain", &err);

@@ -49,6 +49,6 @@ int main(int argc, char **argv) {
   }
   const char *near = sn_nearest_name(argv[1], names, n);
   fprintf(stderr, "sonde: no command '%s'%s%s%s; `sonde --help` lists them\n", argv[1], near ? ", did you mean '" : "",
-          near ? near : "", near ? "'?" : "");
+          near ? near : "", near ? "'" : "");
   return 2;
 }

@@ -58,7 +58,7 @@ sn_status config_unknown_key(const sn_config *config, const char *key, config_pl
   }
   const char *near = nearest_key(config, key);
   if (near == NULL) {
-    return config_fail(err, SN_E_ARGUMENT, place, key, "unknown key '%s', and none is near it; --help lists the keys",
+    return config_fail(err, SN_E_ARGUMENT, place, key, "unknown key '%s', and none is near it; --settings lists the keys",
                        key);
   }
   return config_fail(err, SN_E_ARGUMENT, place, key, "unknown key '%s'; the nearest known key is '%s'", key, near);

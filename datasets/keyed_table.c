@@ -120,8 +120,10 @@ sn_status sn_keyed_table_column(const sn_keyed_table *table, const char *name, i
   char all[256];
   list_columns(table->table, all, sizeof all);
   const char *near = sn_nearest_name(name, (const char *const *)table->table->columns, table->table->n_columns);
-  return sn_fail_at(err, SN_E_ARGUMENT, -1, 1, name, "%s: no column '%s'%s%s%s; it has: %s", table->path, name,
-                    near != NULL ? ", did you mean '" : "", near != NULL ? near : "", near != NULL ? "'?" : "", all);
+  const bool semicolons = table->table->n_columns == 1 && strchr(all, ';') != NULL;
+  return sn_fail_at(err, SN_E_ARGUMENT, -1, 1, name, "%s: no column '%s'%s%s%s; it has: %s%s", table->path, name,
+                    near != NULL ? ", did you mean '" : "", near != NULL ? near : "", near != NULL ? "'?" : "", all,
+                    semicolons ? " (columns are separated by commas or tabs, not by ';')" : "");
 }
 
 static sn_status load_table(const char *path, const char *key, sn_table **out, sn_error *err) {

@@ -1,4 +1,4 @@
-/* Checkpoints (specs S11): one directory each, complete or absent.
+/* Checkpoints: one directory each, complete or absent.
  *
  * checkpoints/step-NNNNNNNNN/ holds model.safetensors, ema.safetensors (when a moving average is kept),
  * optimizer.safetensors (moments) and state.json, written last.  Everything is written into

@@ -16,7 +16,7 @@ const sn_config_entry sn_finetune_config[] = {
     {"finetune.min_lr", SN_CONFIG_REAL, "1e-6", 0, 10, NULL, NULL, "learning rate at the end of a phase"},
     {"finetune.warmup", SN_CONFIG_REAL, "0.1", 0, 1, NULL, NULL, "share of a phase's steps that warms up"},
     {"finetune.layer_decay", SN_CONFIG_REAL, "0.75", 0.01, 1, NULL, NULL,
-     "learning rate of a layer over that of the layer above it (O3); 1: the same for all"},
+     "learning rate of a layer over that of the layer above it; 1: the same for all"},
     {"finetune.weight_decay", SN_CONFIG_REAL, "0.05", 0, 10, NULL, NULL, "decoupled weight decay"},
     {"finetune.beta2", SN_CONFIG_REAL, "0.999", 0, 0.99999, NULL, NULL, "AdamW"},
     {"finetune.clip", SN_CONFIG_REAL, "1", 0, 1e9, NULL, NULL, "global gradient norm; 0: no clipping"},

@@ -21,7 +21,7 @@ const sn_preset sn_presets[] = {
     {"synthetic-tiny", "the model of ecg-tiny on synthetic tokens: needs no data", "",
      "model.width=128\nmodel.depth=4\nmodel.heads=4\n"
      "mae.decoder_width=96\nmae.decoder_depth=1\nmae.decoder_heads=3\n"
-     "train.steps=200\ntrain.lr=2e-3\ntrain.pack_tokens=3200\n"},
+     "train.steps=200\ntrain.lr=2e-3\ntrain.pack_tokens=3200\ndata.dir=synthetic\n"},
     {NULL, NULL, NULL, NULL}};
 
 enum { MOST_PRESETS = 64 };
@@ -37,5 +37,5 @@ sn_status sn_preset_apply(sn_config *config, const char *name, const sn_preset *
   }
   const char *near = sn_nearest_name(name, names, n);
   return sn_fail(err, SN_E_ARGUMENT, "preset '%s' is not known%s%s%s; `sonde pretrain --help` lists them", name,
-                 near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+                 near ? ", did you mean '" : "", near ? near : "", near ? "'" : "");
 }

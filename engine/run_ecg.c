@@ -25,9 +25,13 @@ static sn_status open_manifest(sn_run_ecg *data, const sn_config *config, const 
     status = sn_manifest_load(path, dir, name, &data->manifest, err);
   } else {
     SN_TRY_GOTO(sn_index_directory(dir, &options, &data->manifest, &report, err), done);
-    sn_log_write(log, SN_LOG_INFO, "%s: %lld recordings, %lld of them cannot be used (manifest.tsv says why)", dir,
-                 (long long)data->manifest->n, (long long)(data->manifest->n - data->manifest->n_ok));
-    if (path != NULL) status = sn_manifest_save(data->manifest, path, err);
+    const int64_t bad = data->manifest->n - data->manifest->n_ok;
+    if (bad == 0) sn_log_write(log, SN_LOG_INFO, "%s: %lld recordings", dir, (long long)data->manifest->n);
+    else sn_log_write(log, SN_LOG_INFO, "%s: %lld recordings, %lld of them cannot be used (%s says why)", dir,
+                      (long long)data->manifest->n, (long long)bad, path != NULL ? path : "`sonde index`");
+    if (path != NULL) SN_TRY_GOTO(sn_manifest_save(data->manifest, path, err), done);
+    if (data->manifest->n_ok == 0)
+      status = sn_fail(err, SN_E_ARGUMENT, "%s: no recording can be used; `sonde index` says what is in the folder", dir);
   }
 done:
   sn_free(path);

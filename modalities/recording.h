@@ -166,7 +166,7 @@ SN_MUST_CHECK sn_status sn_recording_warn(sn_recording *recording, const char *c
 SN_MUST_CHECK sn_status sn_warning_add(sn_warning **list, int64_t *n, const char *code, const char *where, sn_error *err,
                                        const char *format, ...) SN_PRINTF(6, 7);
 
-/* Canonical units (specs S1). Fills unit and scale (canonical = raw * scale) for a raw unit and a sensor kind; false when
+/* Canonical units. Fills unit and scale (canonical = raw * scale) for a raw unit and a sensor kind; false when
  * the unit is not known, and then unit is "". Voltages: mV for ECG and EMG, uV for EEG, EOG, ECoG; fT and fT/cm for MEG;
  * mmHg for pressure; degC for temperature; NU is known for every kind; other kinds keep any unit as stored. */
 bool sn_unit_canonical(const char *raw, sn_sensor_kind kind, char unit[SN_UNIT_NAME], double *scale);

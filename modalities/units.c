@@ -1,4 +1,4 @@
-/* Canonical units (specs S1) and the names of sensor kinds. */
+/* Canonical units and the names of sensor kinds. */
 #include <stdio.h>
 #include <string.h>
 

@@ -446,7 +446,7 @@ static sn_status create_mae2022(const sn_objective_setup *setup, sn_objective **
 }
 
 const sn_objective_kind sn_objective_kind_mae = {
-    "mae", "masked autoencoding with exact counts (specs S3)", MAE_CONFIG, create_mae};
+    "mae", "masked autoencoding with exact counts", MAE_CONFIG, create_mae};
 const sn_objective_kind sn_objective_kind_mae2022 = {
-    "mae2022", "masked autoencoding as published: floor of the kept count, flat patches with target 0 (specs O1)",
+    "mae2022", "masked autoencoding as published: floor of the kept count, flat patches with target 0",
     MAE_CONFIG, create_mae2022};

@@ -5,7 +5,7 @@
  * The encoder sees the visible tokens only; a light decoder gets them back in place with one shared mask token at the
  * hidden places, both with position (and channel) encodings, and predicts each hidden patch.
  *
- * `mae`     specs S3: exact counts (round half up, per sample or channel), target (x - mean) / sqrt(var + 1e-6) over the
+ * `mae`     exact counts (round half up, per sample or channel), target (x - mean) / sqrt(var + 1e-6) over the
  *           valid values of the patch with the unbiased variance; flat patches (variance < 1e-8) and patches with fewer
  *           than half of their values valid have no target and are counted; sums over the whole global batch.
  * `mae2022` the compat name: kept = (int)(n (1 - ratio)) in float64, flat patches with target 0.

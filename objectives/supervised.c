@@ -20,7 +20,7 @@
 enum { COUNT_LABELLED, COUNT_UNLABELLED, N_COUNTERS };
 enum { MOST_PARTS = 3 };
 static const double NORM_EPS = 1e-6;
-static const double HEAD_INIT = 2e-5; /* specs O3 */
+static const double HEAD_INIT = 2e-5; /* as the published fine-tuning has it */
 static const double STD_EPS = 1e-12;  /* below what float32 features resolve: training pools as inference does */
 
 typedef struct supervised {

@@ -10,7 +10,7 @@
  *
  * It cannot be named by a configuration alone (it needs the labels), so it does not stand in objectives.def.
  * Parameters: fc_norm.PART.weight/.bias, head.PART.weight, head.bias; they count as the last layer of layer-wise decay.
- * Source: fine-tuning of He et al., CVPR 2022 (specs O3): pooled tokens, fc_norm, head that starts at 2e-5. */
+ * Source: fine-tuning of He et al., CVPR 2022: pooled tokens, fc_norm, head that starts at 2e-5. */
 #ifndef SN_OBJECTIVES_SUPERVISED_H
 #define SN_OBJECTIVES_SUPERVISED_H
 

@@ -18,6 +18,7 @@ grep -q 'of the head new' log || fail "the weights are not counted: $(cat log)"
 for line in 'finetuned, seed 0' 'finetuned, seed 1' 'scratch, seed 1' 'majority' 'finetuned - scratch' 'finetuned - majority'; do
   grep -q "^  $line" table || fail "the table lacks '$line': $(cat table)"
 done
+grep -q 'written: run/finetune/finetune.json' log || fail "it does not say where the table is"
 [ -f run/finetune/finetune.json ] || fail "no finetune.json"
 [ -f run/finetune/fold-0/scratch-seed-1/config.yaml ] || fail "no run folder"
 [ "$(wc -l < run/finetune/fold-0/finetuned-seed-0/metrics.jsonl)" = 8 ] || fail "metrics.jsonl has not 8 lines"
@@ -30,6 +31,7 @@ tune --scratch --seeds 2 --resume > again 2> log || fail "resume failed: $(cat l
 cmp <(grep -v ' s$' table) <(grep -v ' s$' again) || fail "another table after --resume"
 tune --json --out other > json 2> /dev/null
 grep -q '"probe": *"finetune"' json && grep -q '"encoder": *"majority"' json || fail "not the JSON of a table: $(head -c 400 json)"
+grep -q '"encoder_sha256": *null' json || fail "an unknown hash is not null"
 cmp json other/finetune.json || fail "standard output and finetune.json differ"
 
 # In head mode the encoder's bytes are those of the run: the checkpoint states each tensor's SHA-256.

@@ -200,8 +200,9 @@ sn_status sn_leads_select(const sn_recording *recording, const int32_t *wanted, 
     sources[(*n)++] = s;
   }
   if (*n == 0)
-    return sn_fail(err, SN_E_ARGUMENT, "none of the %s leads is in the recording (%lld channels)",
-                   n_wanted > 0 ? "wanted" : "known", (long long)recording->n_channels);
+    return sn_fail(err, SN_E_ARGUMENT, "none of the %s leads is in the recording (channels: %lld; the first is '%s')",
+                   n_wanted > 0 ? "wanted" : "known", (long long)recording->n_channels,
+                   recording->n_channels > 0 ? recording->channels[0].name : "");
   return SN_OK;
 }
 
