@@ -47,7 +47,7 @@ void sn_inspect_fail(inspect_result *result, sn_status status, const sn_error *e
 typedef sn_status (*inspect_part)(const sn_recording *recording, const inspect_request *request, sn_json_writer *json,
                                   sn_string *text, sn_error *err);
 
-/* The object of specs/machine_output.md, without the parts. */
+/* The object of docs/output.md, without the parts. */
 void sn_inspect_write_json(const inspect_result *result, sn_json_writer *json);
 SN_MUST_CHECK sn_status sn_inspect_write_text(const inspect_result *result, sn_string *text, sn_error *err);
 

@@ -1,5 +1,5 @@
 /* needs: full */
-/* `sonde inspect --json`: the object of specs/machine_output.md. */
+/* `sonde inspect --json`: the object of docs/output.md. */
 #include <math.h>
 #include <string.h>
 

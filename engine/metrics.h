@@ -1,4 +1,4 @@
-/* metrics.jsonl, timing.jsonl and the TensorBoard events of a run (specs machine_output.md).
+/* metrics.jsonl, timing.jsonl and the TensorBoard events of a run (docs/output.md).
  *
  * metrics.jsonl holds only what configuration and data determine, one object a line, and is byte-identical after a
  * resume: it is cut to the length that the checkpoint states. */
