@@ -161,6 +161,7 @@ static sn_status choose_run(const sn_args *args, char **run, sn_error *err) {
 }
 
 static int finish(const sn_args *args, const char *run, bool from_recordings, const sn_train_result *result, sn_error *err) {
+  const char *quote = strpbrk(run, " \t;&()$*?") != NULL ? "'" : ""; /* commands that can be pasted */
   if (result->start_step == result->state.step) {
     fprintf(stderr, "%s: all %lld steps were already done; nothing is left to do\n", run, (long long)result->state.step);
     return sn_args_has(args, "json") && print_json(run, result, err) != SN_OK ? sn_terminal_fail("pretrain", err) : 0;
@@ -172,10 +173,10 @@ static int finish(const sn_args *args, const char *run, bool from_recordings, co
             (long long)result->state.nonfinite_steps, (long long)result->state.empty_steps);
   if (sn_args_has(args, "json") && print_json(run, result, err) != SN_OK) return sn_terminal_fail("pretrain", err);
   if (!result->stopped) {
-    if (from_recordings) fprintf(stderr, "next: sonde probe %s --target COLUMN --labels FILE --key COLUMN\n", run);
+    if (from_recordings) fprintf(stderr, "next: sonde probe %s%s%s --target COLUMN --labels FILE --key COLUMN\n", quote, run, quote);
     return 0;
   }
-  fprintf(stderr, "stopped by a signal, saved; go on with: sonde pretrain --resume %s\n", run);
+  fprintf(stderr, "stopped by a signal, saved; go on with: sonde pretrain --resume %s%s%s\n", quote, run, quote);
   return 128 + (int)*sn_terminal_catch_signals();
 }
 

@@ -22,14 +22,18 @@ refused() { # words, arguments
 printf 'data:\n  windw: 10 s\n' > typo.yaml
 printf 'preset: ecg-tiny\n' > preset.yaml
 refused "did you mean 'synthetic-tiny'" --preset synthetic-tny
-refused '--settings' preset.yaml
 refused '--resume run' --preset synthetic-tiny --out run
 refused '--out' --resume run --out other
 refused 'data.dir' --preset ecg-tiny
 
 # The build with readers: a typing error in a file, and a folder in which nothing can be read (not: whose people are unknown).
 if "$sonde" --help | grep -q '^  finetune '; then
+  refused '--settings' preset.yaml
   refused "typo.yaml:2: unknown key 'data.windw'; the nearest known key is 'data.window'" typo.yaml
+  "$sonde" synth ecg --out 'a cohort' --subjects 2 --seconds 10 --leads 1 > /dev/null
+  "$sonde" pretrain --preset ecg-tiny --data 'a cohort' --subject recording --out 'a run' --set train.steps=1 \
+    --set train.pack_tokens=320 --set model.width=32 2> log || fail "a run on recordings failed: $(cat log)"
+  grep -q "^next: sonde probe 'a run' --target" log || fail "no next step that can be pasted: $(cat log)"
   mkdir bad
   echo 'x y' > bad/x.hea
   refused 'no recording can be used' --preset ecg-tiny --data bad --out none
