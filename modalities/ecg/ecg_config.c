@@ -9,7 +9,7 @@ const sn_config_entry sn_ecg_config[] = {
     {"data.window", SN_CONFIG_QUANTITY, "10", 0.01, 86400, "s", NULL, "length of a window"},
     {"data.stride", SN_CONFIG_QUANTITY, "0", 0, 86400, "s", NULL,
      "from one window of the grid to the next; 0: the window"},
-    {"data.rate", SN_CONFIG_QUANTITY, "100", 0.1, 1e6, "Hz", NULL, "rate after resampling"},
+    {"data.rate", SN_CONFIG_QUANTITY, "100", 0.1, 1e4, "Hz", NULL, "rate after resampling"},
     {"data.rate_tolerance", SN_CONFIG_REAL, "0", 0, 0.01, NULL, NULL,
      "relative; allows a nearby ratio where the exact one has a part over 10000"},
     {"data.filter", SN_CONFIG_CHOICE, "fir", 1, 0, NULL, "fir|butterworth", "zero-phase filter"},
