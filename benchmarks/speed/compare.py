@@ -12,10 +12,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 class Torch:
     """One setting in a process of its own, which waits for its turns."""
 
-    def __init__(self, python, model, dtype, mode, threads):
+    def __init__(self, python, model, dtype, mode, threads, flags):
         self.name = f"{mode}, {threads} thread" + ("s" if threads > 1 else "")
         self.process = subprocess.Popen([python, os.path.join(HERE, "torch_mae.py"), "--model", model, "--dtype", dtype,
-                                         "--mode", mode, "--threads", str(threads)], stdin=subprocess.PIPE,
+                                         "--mode", mode, "--threads", str(threads)] + flags, stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True, env=dict(os.environ, OMP_NUM_THREADS=str(threads)))
         self.about = self.read()
         self.peak = self.about["peak_mib"]
@@ -39,17 +39,19 @@ class Torch:
         self.process.wait()
 
 
-def run_sonde(command, model, dtype, seconds):
+def run_sonde(command, model, dtype, seconds, flags):
     name = f"train_step/{model}/1d/{dtype}"
-    out = subprocess.run([command, "bench", name, "--json", "--seconds", str(seconds)], check=True, stdout=subprocess.PIPE)
+    out = subprocess.run([command, "bench", name, "--json", "--seconds", str(seconds)] + flags, check=True, stdout=subprocess.PIPE)
     return json.loads(out.stdout)["results"][0]
 
 
 def compare(args, model, dtype):
-    settings = [Torch(args.python, model, dtype, mode, n) for mode in args.modes.split(",") for n in (1, args.threads)]
+    flags = ["--cpu-time"] if args.cpu_time else []
+    numbers = [1] if args.cpu_time else sorted({1, args.threads})
+    settings = [Torch(args.python, model, dtype, mode, n, flags) for mode in args.modes.split(",") for n in numbers]
     ours = []
     for _ in range(args.rounds):
-        ours.append(run_sonde(args.sonde, model, dtype, args.seconds))
+        ours.append(run_sonde(args.sonde, model, dtype, args.seconds, flags + ["--threads", str(numbers[-1])]))
         for setting in settings:
             setting.turn(args.seconds)
     for setting in settings:
@@ -77,6 +79,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="beside 1: torch's other setting")
+    parser.add_argument("--cpu-time", action="store_true", help="one thread each, CPU time: for a busy machine")
     parser.add_argument("--json", help="file for everything that was measured")
     args = parser.parse_args()
     rows = []

@@ -17,6 +17,7 @@ typedef struct sn_speed_options {
   int n_threads;       /* compute threads, 0: all */
   double seconds;      /* measuring time of a row, about */
   int64_t pack_tokens; /* 0: the model's own */
+  bool cpu_time;       /* times are the process's CPU time, all threads together: on a busy machine, with one thread */
   bool profile;        /* a line per op and shape to log, most expensive first */
   const char *command; /* path of the command: rows that measure its start */
   const char *folder;  /* for temporary files of this row; made and removed by the caller */
@@ -59,7 +60,7 @@ void sn_speed_add(sn_speed_times *times, double ms); /* beyond the most: dropped
 double sn_speed_best(const sn_speed_times *times);   /* NaN when there is none */
 double sn_speed_median(const sn_speed_times *times);
 
-double sn_speed_now_ms(void);        /* monotonic */
+double sn_speed_now_ms(bool cpu_time); /* since some moment; cpu_time: of this process, else of the clock on the wall */
 double sn_speed_memory_mib(void);    /* resident now; NaN where the system does not say */
 double sn_speed_peak_mib(void);      /* largest resident so far */
 

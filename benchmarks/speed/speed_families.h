@@ -45,6 +45,7 @@ typedef struct sn_speed_trainer {
   sn_source slow;         /* the data's source with that cost */
   sn_source *source;      /* that, or the data's own */
   double memory_before;   /* MiB */
+  bool cpu_time;          /* which clock */
   sn_step_sums sums;      /* of the last step */
 } sn_speed_trainer;
 
@@ -59,7 +60,8 @@ SN_MUST_CHECK sn_status sn_speed_trainer_step(sn_speed_trainer *t, const sn_step
 /* --- what the step's ops cost, and its products alone ------------------------------------------------------------- */
 
 typedef struct sn_speed_profile sn_speed_profile;
-SN_MUST_CHECK sn_status sn_speed_profile_create(sn_device *device, sn_speed_profile **out, sn_error *err);
+SN_MUST_CHECK sn_status sn_speed_profile_create(sn_device *device, bool cpu_time, sn_speed_profile **out,
+                                                sn_error *err);
 void sn_speed_profile_destroy(sn_speed_profile *profile);
 /* Watches every op of the device until it is stopped. */
 void sn_speed_profile_start(sn_speed_profile *profile);

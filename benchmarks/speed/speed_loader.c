@@ -16,12 +16,12 @@ sn_status sn_speed_loader(const sn_speed_options *options, const char *setting, 
   int64_t samples = 0, tokens = 0;
   sn_status status;
   SN_TRY_GOTO(sn_speed_trainer_open(&t, options, "vit_t", "auto", setting, 1, err), done);
-  double start = 0, last = sn_speed_now_ms();
+  double start = 0, last = sn_speed_now_ms(false);
   /* The first steps come from what was read ahead, and open every file. */
-  for (int64_t n = -8; n < 3 || sn_speed_now_ms() - start < 1e3 * options->seconds; n++) {
+  for (int64_t n = -8; n < 3 || sn_speed_now_ms(false) - start < 1e3 * options->seconds; n++) {
     sn_step *step;
     SN_TRY_GOTO(sn_loader_next(t.loader, &step, err), done);
-    const double now = sn_speed_now_ms();
+    const double now = sn_speed_now_ms(false);
     if (n == 0) start = last;
     if (n >= 0) {
       sn_speed_add(&times, now - last);
@@ -93,10 +93,10 @@ sn_status sn_speed_start(const sn_speed_options *options, const char *setting, s
     int from = -1, ended;
     pid_t child = -1;
     snprintf(run, sizeof run, "%s/run-%d", options->folder, i);
-    const double start = sn_speed_now_ms();
+    const double start = sn_speed_now_ms(false);
     SN_TRY(start_command(options, setting, run, &from, &child, err));
     const bool seen = read_first_step(from);
-    const double ms = sn_speed_now_ms() - start;
+    const double ms = sn_speed_now_ms(false) - start;
     char rest[4096];
     while (read(from, rest, sizeof rest) > 0) continue;
     close(from);

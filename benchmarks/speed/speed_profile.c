@@ -25,14 +25,16 @@ typedef struct entry {
 
 struct sn_speed_profile {
   sn_device *device;
+  bool cpu_time;
   double start_ms;
   int64_t n, dropped;
   entry entries[MOST_ENTRIES];
 };
 
-sn_status sn_speed_profile_create(sn_device *device, sn_speed_profile **out, sn_error *err) {
+sn_status sn_speed_profile_create(sn_device *device, bool cpu_time, sn_speed_profile **out, sn_error *err) {
   SN_TRY(sn_alloc(out, 1, sizeof **out, "profile", err));
   (*out)->device = device;
+  (*out)->cpu_time = cpu_time;
   return SN_OK;
 }
 
@@ -53,10 +55,10 @@ static bool same_call(const entry *e, const sn_op_call *call, bool backward) {
 static void observe(void *user, const sn_op_call *call, const char *implementation, bool backward, bool begin) {
   sn_speed_profile *p = user;
   if (begin) {
-    p->start_ms = sn_speed_now_ms();
+    p->start_ms = sn_speed_now_ms(p->cpu_time);
     return;
   }
-  const double ms = sn_speed_now_ms() - p->start_ms;
+  const double ms = sn_speed_now_ms(p->cpu_time) - p->start_ms;
   entry *e = p->entries;
   while (e < p->entries + p->n && !same_call(e, call, backward)) e++;
   if (e == p->entries + MOST_ENTRIES) {
@@ -136,7 +138,8 @@ static sn_status new_tensor(sn_tensor *t, sn_dtype dtype, int64_t rows, int64_t 
 }
 
 /* Best of a few runs by each implementation. */
-static sn_status time_call(sn_device *device, const sn_op_call *call, bool backward, double *best, sn_error *err) {
+static sn_status time_call(const sn_speed_profile *p, const sn_op_call *call, bool backward, double *best, sn_error *err) {
+  sn_device *device = p->device;
   enum { RUNS = 3 };
   for (const sn_op_impl *const *impl = call->op->impls; *impl != NULL && strcmp((*impl)->name, "ref") != 0; impl++) {
     const char *why;
@@ -144,9 +147,9 @@ static sn_status time_call(sn_device *device, const sn_op_call *call, bool backw
     if ((*impl)->device != device->kind || !(*impl)->supports(device, &own, &why)) continue;
     SN_TRY(sn_device_scratch(device, (*impl)->scratch != NULL ? (*impl)->scratch(device, &own, backward) : 0, &own.scratch, err));
     for (int r = 0; r < RUNS + 1; r++) {
-      const double start = sn_speed_now_ms();
+      const double start = sn_speed_now_ms(p->cpu_time);
       SN_TRY((backward ? (*impl)->backward : (*impl)->forward)(device, &own, err));
-      const double ms = sn_speed_now_ms() - start;
+      const double ms = sn_speed_now_ms(p->cpu_time) - start;
       if (r > 0 && !(ms >= *best)) *best = ms; /* the first packs the weight */
     }
   }
@@ -154,7 +157,7 @@ static sn_status time_call(sn_device *device, const sn_op_call *call, bool backw
 }
 
 /* The products of one entry: y = x W^T, or dx = dy W and dW = dy^T x, of those that were asked for. */
-static sn_status run_alone(sn_device *device, entry *e, sn_params *params, sn_param *w, sn_error *err) {
+static sn_status run_alone(const sn_speed_profile *p, entry *e, sn_param *w, sn_error *err) {
   const sn_dtype product = e->call.in[0].dtype;
   const sn_linear_attr attr = {e->backward ? product : e->call.out[0].dtype};
   const int64_t rows = sn_tensor_rows(&e->call.in[0]), n_in = w->value.shape[1], n_out = w->value.shape[0];
@@ -165,20 +168,20 @@ static sn_status run_alone(sn_device *device, entry *e, sn_params *params, sn_pa
   sn_op_call call = {.op = &sn_op_linear, .attr = &attr, .n_in = 3, .n_out = 1, .in = {x, w->value}, .out = {y}};
   call.in[1].param = w;
   if (!e->backward) {
-    status = time_call(device, &call, false, &e->alone_ms[0], err);
+    status = time_call(p, &call, false, &e->alone_ms[0], err);
     goto done;
   }
   call.dout[0] = y;
   if (e->call.din[0].data != NULL) {
     SN_TRY_GOTO(new_tensor(&dx, product, rows, n_in, err), done);
     call.din[0] = dx;
-    SN_TRY_GOTO(time_call(device, &call, true, &e->alone_ms[0], err), done);
+    SN_TRY_GOTO(time_call(p, &call, true, &e->alone_ms[0], err), done);
     call.din[0].data = NULL;
   }
   if (e->call.din[1].data != NULL) {
     SN_TRY_GOTO(new_tensor(&dw, SN_F32, n_out, n_in, err), done);
     call.din[1] = dw;
-    status = time_call(device, &call, true, &e->alone_ms[1], err);
+    status = time_call(p, &call, true, &e->alone_ms[1], err);
   }
 done:
   sn_free(x.data);
@@ -199,7 +202,7 @@ sn_status sn_speed_products_run(sn_speed_profile *profile, double steps, double 
     sn_status status = sn_params_add(params, "w", SN_ROLE_WEIGHT, 2, e->call.in[1].shape, SN_INIT_NORMAL, 0.02, &w, err);
     if (status == SN_OK) {
       sn_params_init(params, 1);
-      status = run_alone(profile->device, e, params, w, err);
+      status = run_alone(profile, e, w, err);
     }
     sn_params_destroy(params);
     if (status != SN_OK) return status;

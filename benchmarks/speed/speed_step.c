@@ -37,8 +37,8 @@ static sn_status prepare(measurement *m, sn_error *err) {
 
 /* Steps for `seconds`, at least `least` of them. */
 static sn_status run_steps(measurement *m, double seconds, int64_t least, sn_error *err) {
-  const double start = sn_speed_now_ms();
-  for (int64_t n = 0; n < least || sn_speed_now_ms() - start < 1e3 * seconds; n++) {
+  const double start = sn_speed_now_ms(false);
+  for (int64_t n = 0; n < least || sn_speed_now_ms(false) - start < 1e3 * seconds; n++) {
     double ms;
     SN_TRY(one_step(m, &ms, err));
     sn_speed_add(&m->times, ms);
@@ -48,7 +48,7 @@ static sn_status run_steps(measurement *m, double seconds, int64_t least, sn_err
 
 /* Two steps under the profiler: not among the times. */
 static sn_status watch(measurement *m, sn_error *err) {
-  SN_TRY(sn_speed_profile_create(m->t.device, &m->profile, err));
+  SN_TRY(sn_speed_profile_create(m->t.device, m->t.cpu_time, &m->profile, err));
   sn_speed_profile_start(m->profile);
   for (m->watched = 0; m->watched < 2; m->watched++) {
     double ms;
@@ -104,13 +104,13 @@ static sn_status run_loaded(measurement *m, int64_t n, sn_speed_times *times, do
   for (int64_t i = 0; i < n; i++) {
     sn_step *step;
     double ms;
-    const double start = sn_speed_now_ms();
+    const double start = sn_speed_now_ms(false);
     SN_TRY(sn_loader_next(m->t.loader, &step, err));
     *waited += step->wait_ms;
     sn_status status = sn_speed_trainer_step(&m->t, step, &ms, err);
     sn_step_destroy(m->t.loader, step);
     if (status != SN_OK) return status;
-    sn_speed_add(times, sn_speed_now_ms() - start);
+    sn_speed_add(times, sn_speed_now_ms(false) - start);
   }
   return SN_OK;
 }
@@ -130,11 +130,11 @@ sn_status sn_speed_step_with_loader(const sn_speed_options *options, const char 
     SN_TRY_GOTO(one_step(m, &ms, err), done);
     m->t.busy_us = (int64_t)(1e3 * ms / (double)m->steps[0]->n_samples);
   }
-  const double start = sn_speed_now_ms();
+  const double start = sn_speed_now_ms(false);
   do {
     SN_TRY_GOTO(run_steps(m, 0, 5, err), done);
     SN_TRY_GOTO(run_loaded(m, 8, loaded, &waited, err), done);
-  } while (sn_speed_now_ms() - start < 1e3 * options->seconds);
+  } while (sn_speed_now_ms(false) - start < 1e3 * options->seconds);
   const double with = sn_speed_median(loaded), without = sn_speed_median(&m->times);
   row->n_threads = m->t.device->n_threads;
   sn_speed_put(row, "ms", with);
