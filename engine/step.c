@@ -103,7 +103,7 @@ sn_status sn_step_gradients(sn_step_engine *engine, int64_t n_packs, void *const
   for (int g = 0; g < o->n_groups; g++) out->has_terms = out->has_terms || out->counts[g] > 0;
   out->loss = NAN;
   if (!out->has_terms) return SN_OK;
-  sn_params_zero_grad(engine->params);
+  sn_params_forget_grad(engine->params);
   for (int64_t i = 0; i < n_packs; i++) {
     if (works[i] == NULL) continue;
     double local[SN_MAX_GROUPS] = {0};
@@ -116,6 +116,7 @@ sn_status sn_step_gradients(sn_step_engine *engine, int64_t n_packs, void *const
     SN_TRY(run_pack(engine, engine->tape, works[i], step, out->counts, out->sums, err));
     out->flops += sn_tape_flops(engine->tape);
   }
+  sn_params_settle_grad(engine->params);
   SN_TRY(sn_comm_all_reduce_sum(engine->comm, out->sums, o->n_groups, SN_F64, err));
   SN_TRY(reduce_gradients(engine, err));
   out->loss = 0;

@@ -157,6 +157,25 @@ void sn_params_zero_grad(sn_params *params) {
   for (int64_t i = 0; i < params->n; i++) {
     sn_tensor *grad = &params->items[i]->grad;
     if (grad->data != NULL) memset(grad->data, 0, (size_t)sn_tensor_bytes(grad));
+    params->items[i]->grad_is_stale = false;
+  }
+}
+
+void sn_params_forget_grad(sn_params *params) {
+  for (int64_t i = 0; i < params->n; i++) {
+    sn_param *param = params->items[i];
+    param->grad_is_stale = param->grad.data != NULL;
+#if defined(SONDE_DEBUG) || defined(SONDE_ASAN) /* an op that adds to it shows */
+    if (param->grad_is_stale) memset(param->grad.data, 0xff, (size_t)sn_tensor_bytes(&param->grad));
+#endif
+  }
+}
+
+void sn_params_settle_grad(sn_params *params) {
+  for (int64_t i = 0; i < params->n; i++) {
+    sn_param *param = params->items[i];
+    if (param->grad_is_stale) memset(param->grad.data, 0, (size_t)sn_tensor_bytes(&param->grad));
+    param->grad_is_stale = false;
   }
 }
 

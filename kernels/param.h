@@ -35,6 +35,7 @@ typedef struct sn_param {
   double init_scale;
   sn_tensor value;  /* linear weights: (out, in) as PyTorch has them */
   sn_tensor grad;   /* same shape and dtype; [acc] over micro-steps */
+  bool grad_is_stale; /* the next contribution overwrites (sn_params_forget_grad) */
   sn_tensor m, v;   /* AdamW moments */
   sn_tensor ema;    /* data NULL while no moving average is kept */
   bool frozen;      /* no gradient, no update */
@@ -67,6 +68,10 @@ void sn_params_init(sn_params *params, uint64_t seed);
 /* Allocates gradients and moments (zero) for what is not frozen, and the moving average (= value) when with_ema. */
 SN_MUST_CHECK sn_status sn_params_prepare_training(sn_params *params, bool with_ema, sn_error *err);
 void sn_params_zero_grad(sn_params *params);
+/* Instead of zeros written and added to: the first contribution on a tape overwrites.  When all are made,
+ * sn_params_settle_grad zeroes what had none; before that a gradient must not be read. */
+void sn_params_forget_grad(sn_params *params);
+void sn_params_settle_grad(sn_params *params);
 /* decay by named set: "tokens" (default: no decay on bias, norm, tokens), "timm" (1-D and .bias), "bert" (norm and
  * bias), "none" (decays everything). Unknown: SN_E_ARGUMENT. */
 SN_MUST_CHECK sn_status sn_params_set_decay(sn_params *params, const char *set, sn_error *err);

@@ -391,7 +391,8 @@ static sn_status place_gradient(sn_tape *tape, sn_op_call *call, const node *ent
     if (grad->data == NULL && !tape->dry)
       return sn_fail(err, SN_E_STATE, "parameter %s has no gradient buffer: prepare training first", param->name);
     call->din[i].data = grad->data != NULL ? grad->data : param->value.data;
-    call->acc[i] = true;
+    call->acc[i] = !param->grad_is_stale;
+    if (!tape->dry) param->grad_is_stale = false;
     return SN_OK;
   }
   call->acc[i] = grad->data != NULL;

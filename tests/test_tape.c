@@ -393,8 +393,20 @@ static void parameter_gradients(void **state) {
   m.w[2]->frozen = true;
   OK(run_step(&m, SN_F64, true, 0).status);
   for (int i = 0; i < C * C; i++) assert_true(sn_tensor_get(&m.w[2]->grad, i) == 0);
-  /* The same parameter for two blocks: the sum of two gradients. */
+  /* Forgotten instead of zeroed: the first micro-step overwrites, the second adds, and what had no part becomes zero. */
   m.w[2]->frozen = false;
+  m.w[1]->frozen = true;
+  for (int i = 0; i < C * C; i++)
+    for (int k = 1; k <= 2; k++) sn_tensor_set(&m.w[k]->grad, i, 7.0);
+  sn_params_forget_grad(m.params);
+  OK(run_step(&m, SN_F64, true, 0).status);
+  OK(run_step(&m, SN_F64, true, 0).status);
+  sn_params_settle_grad(m.params);
+  for (int i = 0; i < C * C; i++) assert_true(sn_tensor_get(&m.w[2]->grad, i) == 2 * once[i]);
+  for (int i = 0; i < C * C; i++) assert_true(sn_tensor_get(&m.w[1]->grad, i) == 0);
+  m.w[1]->frozen = false;
+  sn_params_zero_grad(m.params);
+  /* The same parameter for two blocks: the sum of two gradients. */
   m.w[3] = m.w[2];
   OK(run_step(&m, SN_F64, true, 0).status);
   double kept = sn_tensor_get(&m.w[2]->value, 4), h = 1e-5, side[2];

@@ -9,7 +9,8 @@
  *
  * Numerics: bf16 products take W and dy rounded to bf16 and accumulate in fp32; y is rounded once after the bias.  db is
  * summed in blocks of fixed size in a fixed order.  The same call on the same number of threads gives the same bits.
- * Weights that belong to a parameter are repacked once per version of the parameter and kept in param->packed. */
+ * Weights of a parameter that is not in training are repacked once per version and kept in param->packed; those of one in
+ * training are repacked at each call, in scratch memory (kernels/packed.h says why). */
 #ifndef SN_KERNELS_LINEAR_LINEAR_H
 #define SN_KERNELS_LINEAR_LINEAR_H
 

@@ -66,7 +66,7 @@ static plan plan_of(const sn_device *device, const sn_op_call *call, bool backwa
   plan p = {.kernel = sn_gemm_kernel_for(device, product_of(call)), .s = sn_linear_sizes_of(call)};
   const sn_gemm_kernel *kernel = p.kernel;
   p.round = product_of(call) == SN_BF16 && !kernel->pairs;
-  bool cached = call->in[1].param != NULL;
+  bool cached = sn_packed_is_kept(call->in[1].param);
   p.bias = aligned(p.s.n_out * 4);
   if (!backward) {
     p.rows_copy = copy_bytes(kernel, call->in[0].dtype, p.s.rows, p.s.n_in);
@@ -101,7 +101,7 @@ static sn_status weight_memory(const sn_op_call *call, const plan *p, int varian
   *stale = true;
   *packed = own;
   sn_param *param = call->in[1].param;
-  if (param == NULL) return SN_OK;
+  if (!sn_packed_is_kept(param)) return SN_OK;
   int64_t n = variant == FORWARD ? p->s.n_out : p->s.n_in, k = variant == FORWARD ? p->s.n_in : p->s.n_out;
   /* The same kernel of floats serves fp32 and bf16 runs with different values. */
   int key = variant + (p->round ? 2 : 0);

@@ -37,7 +37,7 @@ static int64_t dy_bytes(const sn_op_call *call) {
 }
 static int64_t weight_bytes(const sn_op_call *call) {
   sn_linear_sizes s = sn_linear_sizes_of(call);
-  if (call->in[1].param != NULL) return 0;
+  if (sn_packed_is_kept(call->in[1].param)) return 0;
   return aligned((s.n_in + 64) * (s.n_out + 64) * 4);
 }
 static int64_t scratch(const sn_device *device, const sn_op_call *call, bool backward) {
@@ -59,7 +59,7 @@ static sn_status weight_of(sn_device *device, const sn_op_call *call, sn_onednn_
                            void *room, const void **packed, sn_error *err) {
   const sn_tensor *w = &call->in[1];
   int64_t bytes = sn_onednn_packed_bytes(product);
-  if (w->param == NULL) {
+  if (!sn_packed_is_kept(w->param)) {
     if (bytes > weight_bytes(call)) return sn_fail(err, SN_E_STATE, "a packed weight needs %lld bytes", (long long)bytes);
     *packed = room;
     return sn_onednn_pack(device, product, room, w->data, err);
