@@ -56,6 +56,8 @@ def compare(args, model, dtype):
             setting.turn(args.seconds)
     for setting in settings:
         setting.close()
+    if any(s.about["parameters"] != ours[0]["parameters"] for s in settings):
+        raise SystemExit(f"{model}: {ours[0]['parameters']} parameters here, {settings[0].about['parameters']} in PyTorch")
     best = min(settings, key=lambda s: min(s.times))
     row = min(ours, key=lambda r: r["ms"])
     peak = max(r["peak_mib"] for r in ours)

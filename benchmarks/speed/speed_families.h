@@ -12,7 +12,7 @@
 
 /* setting "MODEL DTYPE".  Fields: ms, ms_median, tok_per_s, model_gflops, gemm_share (model rate over the rate that the
  * step's own matrix products reach alone, prepacked, same shapes, in turn with the step), gemm_gflops, gemm_ms,
- * peak_mib (largest resident memory above that of the process before the model was built), primitives_after_10. */
+ * peak_mib (largest resident memory above that of the process before the model was built), primitives_after_10, parameters, loss. */
 SN_MUST_CHECK sn_status sn_speed_train_step(const sn_speed_options *options, const char *setting, sn_speed_row *row,
                                             sn_error *err);
 /* setting "LENGTH DTYPE".  Fields: ms (forward and backward), forward_ms, tok_per_s, model_gflops. */

@@ -87,6 +87,7 @@ sn_status sn_speed_train_step(const sn_speed_options *options, const char *setti
   sn_speed_put(row, "gemm_ms", m->gemm_ms);
   sn_speed_put(row, "peak_mib", peak);
   sn_speed_put(row, "primitives_after_10", after_10);
+  sn_speed_put(row, "parameters", (double)sn_params_elements(m->t.model->params, true));
   sn_speed_put(row, "loss", m->t.sums.loss);
   if (options->profile) sn_speed_profile_report(m->profile, (double)m->watched, ms, &options->log);
 done:
