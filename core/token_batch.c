@@ -21,6 +21,7 @@ sn_status sn_sample_create(int64_t n_tokens, int64_t patch_size, bool with_valid
   SN_TRY_GOTO(sn_alloc(&s->orientations, n_tokens, 3 * sizeof *s->orientations, "orientations of a sample", err), fail);
   SN_TRY_GOTO(sn_alloc(&s->channels, n_tokens, sizeof *s->channels, "channels of a sample", err), fail);
   SN_TRY_GOTO(sn_alloc(&s->positions, n_tokens, sizeof *s->positions, "positions of a sample", err), fail);
+  SN_TRY_GOTO(sn_alloc(&s->series, n_tokens, sizeof *s->series, "series of a sample", err), fail);
   SN_TRY_GOTO(sn_alloc(&s->sensors, n_tokens, sizeof *s->sensors, "sensors of a sample", err), fail);
   for (int64_t i = 0; i < n_tokens; i++) s->channels[i] = -1;
   *out = s;
@@ -38,6 +39,7 @@ void sn_sample_destroy(sn_sample *sample) {
   sn_free(sample->orientations);
   sn_free(sample->channels);
   sn_free(sample->positions);
+  sn_free(sample->series);
   sn_free(sample->sensors);
   sn_free(sample);
 }
@@ -81,6 +83,7 @@ static sn_status allocate(sn_token_batch *b, bool with_valid, sn_error *err) {
   SN_TRY(sn_alloc(&b->orientations, b->n_slots, 3 * sizeof *b->orientations, "orientations of a pack", err));
   SN_TRY(sn_alloc(&b->channels, b->n_slots, sizeof *b->channels, "channels of a pack", err));
   SN_TRY(sn_alloc(&b->positions, b->n_slots, sizeof *b->positions, "positions of a pack", err));
+  SN_TRY(sn_alloc(&b->series, b->n_slots, sizeof *b->series, "series of a pack", err));
   return sn_alloc(&b->sensors, b->n_slots, sizeof *b->sensors, "sensors of a pack", err);
 }
 
@@ -97,6 +100,7 @@ static void copy_sample(sn_token_batch *b, int64_t row, const sn_sample *s) {
   memcpy(b->orientations + at * 3, s->orientations, t * 3 * sizeof *s->orientations);
   memcpy(b->channels + at, s->channels, t * sizeof *s->channels);
   memcpy(b->positions + at, s->positions, t * sizeof *s->positions);
+  memcpy(b->series + at, s->series, t * sizeof *s->series);
   memcpy(b->sensors + at, s->sensors, t * sizeof *s->sensors);
   if (b->valid == NULL) return;
   if (s->valid != NULL) memcpy(b->valid + at * b->patch_size, s->valid, t * p);
@@ -133,6 +137,7 @@ void sn_token_batch_destroy(sn_token_batch *batch) {
   sn_free(batch->orientations);
   sn_free(batch->channels);
   sn_free(batch->positions);
+  sn_free(batch->series);
   sn_free(batch->sensors);
   sn_free(batch);
 }

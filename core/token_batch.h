@@ -35,6 +35,7 @@ typedef struct sn_sample {
   float *orientations;   /* (n_tokens, 3) lead direction or coil normal; zeros: none */
   int32_t *channels;     /* (n_tokens) identity of the channel within the modality's table (e.g. lead number), -1 none */
   int32_t *positions;    /* (n_tokens) index of the patch in time within its channel, from 0 */
+  int32_t *series;       /* (n_tokens) number of the token's channel in its sample, from 0: one number, one channel */
   uint8_t *sensors;      /* (n_tokens) sn_sensor_kind */
   int64_t flat_patches;  /* counted while conditioning */
 } sn_sample;
@@ -60,6 +61,7 @@ typedef struct sn_token_batch {
   float *orientations;   /* (n_slots, 3) */
   int32_t *channels;     /* (n_slots) */
   int32_t *positions;    /* (n_slots) */
+  int32_t *series;       /* (n_slots) */
   uint8_t *sensors;      /* (n_slots) */
 } sn_token_batch;
 

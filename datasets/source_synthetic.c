@@ -111,6 +111,7 @@ static sn_status synthetic_read(sn_source *source, int64_t index, uint64_t seed,
       memset(sample->orientations + 3 * token, 0, 3 * sizeof *sample->orientations);
       sample->channels[token] = (int32_t)c;
       sample->positions[token] = (int32_t)i;
+      sample->series[token] = (int32_t)c;
       sample->sensors[token] = SN_SENSOR_SYNTHETIC;
     }
   }

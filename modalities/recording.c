@@ -35,6 +35,7 @@ sn_status sn_recording_create(const sn_recording_vtable *vtable, const char *for
   recording->self = self;
   snprintf(recording->format, sizeof recording->format, "%s", format);
   recording->age_years = NAN;
+  recording->line_hz = NAN;
   recording->rate_den = 1;
   *out = recording;
   return SN_OK;

@@ -14,6 +14,17 @@
 
 enum { SN_CHANNEL_NAME = 96, SN_UNIT_NAME = 24 };
 
+/* Where a position is stated. HEAD: x to the right ear point, y to the nasion, z up, origin between the ear points (Neuromag).
+ * DEVICE: the helmet's own; tokens are never made from it. */
+typedef enum sn_frame { SN_FRAME_NONE = 0, SN_FRAME_HEAD, SN_FRAME_DEVICE } sn_frame;
+typedef enum sn_position_from {
+  SN_POSITION_UNKNOWN = 0,
+  SN_POSITION_FILE,    /* measured, in the recording's own files */
+  SN_POSITION_SIDECAR, /* measured, in electrodes.tsv or the like */
+  SN_POSITION_LAYOUT,  /* computed from the channel's name */
+  SN_POSITION_MIDPOINT /* of a bipolar pair */
+} sn_position_from;
+
 typedef struct sn_channel {
   char name[SN_CHANNEL_NAME];      /* cleaned */
   char raw_name[SN_CHANNEL_NAME];  /* as in the file, UTF-8 */
@@ -28,7 +39,12 @@ typedef struct sn_channel {
   bool uncalibrated;               /* physical values are refused (SN_E_UNSUPPORTED) */
   bool bad;
   bool has_position, has_orientation;
-  double position_m[3], orientation[3];
+  double position_m[3];            /* metres, in `frame` */
+  double orientation[3];           /* unit vector: coil normal of magnetometers and axial gradiometers, direction of the
+                                      difference (ex) of planar ones */
+  sn_frame frame;
+  sn_position_from position_from;
+  int32_t coil_type;               /* FIFF code (MEG): 3012 planar, 3022, 3024 magnetometer, 5001 axial CTF, ...; 0: none */
 } sn_channel;
 
 /* A contiguous stretch. Sample k of channel c in this segment is at start_s + (k + skew-free) / rate(c). */
@@ -97,6 +113,8 @@ struct sn_recording {
   double age_years;                /* NaN unknown */
   char sex[8];                     /* "F", "M", "" unknown */
   char start_time[40];             /* ISO, "" unknown; shown only with --dates */
+  char reference[64];              /* of the EEG channels as the file states it; "" unknown */
+  double line_hz;                  /* frequency of the mains as the file states it; NaN unknown */
   int64_t rate_num, rate_den;      /* frames per second, reduced */
   int64_t n_channels, n_segments, n_warnings;
   sn_channel *channels;

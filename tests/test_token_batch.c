@@ -25,6 +25,7 @@ static sn_sample *make_sample(int64_t n_tokens, int64_t patch_size, bool with_va
     for (int k = 0; k < 3; k++) s->orientations[3 * i + k] = (float)(mark - 10 * i - k);
     s->channels[i] = mark + (int32_t)i;
     s->positions[i] = mark - (int32_t)i;
+    s->series[i] = mark + 2 * (int32_t)i;
     s->sensors[i] = SN_SENSOR_ECG;
   }
   return s;
@@ -40,6 +41,7 @@ static void check_row(const sn_token_batch *b, int64_t row, const sn_sample *s) 
   assert_memory_equal(b->orientations + at * 3, s->orientations, n * 3 * sizeof(float));
   assert_memory_equal(b->channels + at, s->channels, n * sizeof(int32_t));
   assert_memory_equal(b->positions + at, s->positions, n * sizeof(int32_t));
+  assert_memory_equal(b->series + at, s->series, n * sizeof(int32_t));
   assert_memory_equal(b->sensors + at, s->sensors, n);
   for (int64_t i = 0; b->valid != NULL && i < n * p; i++)
     assert_int_equal(b->valid[at * p + i], s->valid == NULL ? 1 : s->valid[i]);

@@ -325,6 +325,7 @@ static void put_token(const sn_ecg *e, const window *w, int64_t lead, int64_t p,
   for (int i = 0; i < 3; i++) sample->orientations[3 * token + i] = (float)direction[i];
   sample->channels[token] = w->sources[lead].lead;
   sample->positions[token] = (int32_t)p;
+  sample->series[token] = (int32_t)lead;
   sample->sensors[token] = SN_SENSOR_ECG;
   if (flat_patch(x, valid, e->patch)) sample->flat_patches++;
 }
