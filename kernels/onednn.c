@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "kernels/gemm/gemm_panels.h"
 
 bool sn_onednn_has_bf16(void) {
   dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
@@ -19,6 +20,7 @@ struct sn_onednn_product {
   dnnl_memory_desc_t b_layout;
   const sn_onednn_product *layout; /* the first product with an equal b_layout */
   dnnl_memory_t a, b, bias, c, plain, scratchpad, reorder_scratchpad;
+  bool panels;             /* b_layout is that of kernels/gemm/gemm_panels.h: packed there, without a reorder */
 };
 
 typedef struct backend {
@@ -173,6 +175,25 @@ done:
   return status;
 }
 
+/* Whether B (k, n) is wanted in panels of 64 columns that we fill ourselves. */
+static bool is_in_panels(const sn_device *device, const sn_onednn_product *p) {
+  const sn_onednn_product_key *key = &p->key;
+  const dnnl_memory_desc_t *md = &p->b_layout;
+  const dnnl_blocking_desc_t *blocking = &md->format_desc.blocking;
+  const bool pairs = key->b == SN_BF16;
+  if (key->b_source != SN_F32 || key->k % SN_GEMM_PANEL_K != 0 || key->n % SN_GEMM_PANEL_N != 0) return false;
+  if (device->isa < (pairs ? SN_ISA_AVX512_BF16 : SN_ISA_AVX512)) return false;
+  if (md->format_kind != dnnl_blocked || md->ndims != 2 || md->offset0 != 0 || md->extra.flags != dnnl_memory_extra_flag_none ||
+      md->padded_dims[0] != key->k || md->padded_dims[1] != key->n)
+    return false;
+  const int64_t inner[3] = {16, SN_GEMM_PANEL_N, 2};
+  const int dims[3] = {0, 1, 0};
+  if (blocking->inner_nblks != (pairs ? 3 : 2)) return false;
+  for (int i = 0; i < blocking->inner_nblks; i++)
+    if (blocking->inner_blks[i] != inner[i] || blocking->inner_idxs[i] != dims[i]) return false;
+  return blocking->strides[0] == 16 * SN_GEMM_PANEL_N * (pairs ? 2 : 1) && blocking->strides[1] == key->k * SN_GEMM_PANEL_N;
+}
+
 static sn_status build(sn_device *device, backend *b, const sn_onednn_product_key *key, sn_onednn_product **out,
                        sn_error *err) {
   sn_onednn_product *p;
@@ -184,7 +205,8 @@ static sn_status build(sn_device *device, backend *b, const sn_onednn_product_ke
   int threads = omp_get_max_threads(); /* fixed when a primitive is built */
   omp_set_num_threads(device->n_threads);
   status = build_matmul(b, p, &d, err);
-  if (status == SN_OK && key->b_packed) status = build_reorder(b, p, &d, err);
+  p->panels = status == SN_OK && key->b_packed && is_in_panels(device, p);
+  if (status == SN_OK && key->b_packed && !p->panels) status = build_reorder(b, p, &d, err);
   omp_set_num_threads(threads);
   if (status != SN_OK) {
     destroy_product(p);
@@ -233,6 +255,12 @@ static sn_status execute(sn_device *device, dnnl_primitive_t primitive, int n, c
 }
 
 sn_status sn_onednn_pack(sn_device *device, sn_onednn_product *p, void *packed, const void *plain, sn_error *err) {
+  if (p->panels) {
+#pragma omp parallel num_threads(device->n_threads)
+    sn_gemm_pack_panels_part(packed, plain, p->key.n, p->key.k, p->key.b_transposed, p->key.b == SN_BF16,
+                             omp_get_thread_num(), omp_get_num_threads());
+    return SN_OK;
+  }
   backend *b = device->backend;
   const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, p->plain}, {DNNL_ARG_TO, p->b}, {DNNL_ARG_SCRATCHPAD, p->reorder_scratchpad}};
   void *const handles[] = {(void *)(uintptr_t)plain, packed, b->scratchpad};

@@ -81,6 +81,7 @@ static const sn_op_sample SAMPLES[] = {
     {.name = "one_row", .attr = &TO_RESIDUAL, .n_in = 3, .in = {X(1, 40), W(17, 40), B(17)}},
     {.name = "bucket", .attr = &TO_PRODUCT, .n_in = 3, .in = {X(64, 32), W(96, 32), B(96)}},
     {.name = "buckets", .attr = &TO_RESIDUAL, .n_in = 3, .in = {X(128, 37), W(53, 37), B(53)}},
+    {.name = "panels", .attr = &TO_PRODUCT, .n_in = 3, .in = {X(64, 64), W(128, 64), B(128)}},
     {.name = "above_blocks", .attr = &TO_RESIDUAL, .n_in = 3, .in = {X(129, 65), W(97, 65), B(97)}},
     {.name = "many_rows", .attr = &TO_PRODUCT, .n_in = 3, .in = {X(1031, 6), W(5, 6), B(5)}},
     {.name = "many_columns", .attr = &TO_RESIDUAL, .n_in = 3, .in = {X(9, 300), W(34, 300), B(34)}},
