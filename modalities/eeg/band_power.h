@@ -5,23 +5,23 @@
  * detrend="linear").  Band power is the sum of the density over the bins with low <= f < high, times their distance;
  * the feature is log10(power + 1e-12) in units squared (uV^2, fT^2, (fT/cm)^2).
  * BANDS.  1-4, 4-8, 8-13, 13-20, 20-30, 30-45 Hz.
- * COLUMNS.  A list of names, in the order of the output: a cleaned channel name ("Fp1", "Fp1-F7", "MEG0113"), or
- * "@eeg", "@meg_mag", "@meg_grad": the mean of the log powers over the good channels of that kind.
+ * COLUMNS.  A list of names, in the order of the output: a series ("Fp1", "Fp1-F7", "MEG0113"), or "@eeg", "@meg_mag",
+ * "@meg_grad": the mean of the log powers over the series of that kind.
  *
- * NaN POLICY.  What cannot be computed (a column that is absent or bad, a stretch without a whole piece free of missing samples, a
- * band that the rate does not reach: high > rate / 2) is NaN; the probe puts the training median in its place and counts
- * it.  Pieces with a missing sample are left out; none crosses a gap.  A recording without any of the columns is
- * SN_E_ARGUMENT. */
+ * NaN POLICY.  What cannot be computed (a series that is absent, a stretch without a whole piece free of missing
+ * samples, a band that the rate does not reach: high > rate / 2) is NaN; the probe puts the training median in its place
+ * and counts it.  Pieces with a missing sample are left out; none crosses a gap.  A recording without any of the columns
+ * is SN_E_ARGUMENT. */
 #ifndef SN_MODALITIES_EEG_BAND_POWER_H
 #define SN_MODALITIES_EEG_BAND_POWER_H
 
 #include <stdint.h>
 
 #include "core/status.h"
-#include "modalities/eeg/montage.h"
+#include "modalities/modality.h"
 #include "modalities/recording.h"
 
-enum { SN_EEG_BANDS = 6, SN_EEG_FEATURE_NAME = 128 };
+enum { SN_EEG_BANDS = 6 };
 
 /* A spectrum estimator of one rate; immutable, any number of threads. */
 typedef struct sn_welch sn_welch;
@@ -38,11 +38,12 @@ SN_MUST_CHECK sn_status sn_welch_add(double *sum, int64_t *n_pieces, const sn_we
 double sn_band_power(const double *density, const sn_welch *welch, double low_hz, double high_hz);
 
 int64_t sn_eeg_feature_count(int64_t n_columns);   /* 6 per column, column by column */
-void sn_eeg_feature_name(char name[SN_EEG_FEATURE_NAME], int64_t i, const char *const *columns, int64_t n_columns);
+void sn_eeg_feature_name(char name[SN_FEATURE_NAME], int64_t i, const char *const *columns, int64_t n_columns);
 
-/* Features of the stretch [start_s, start_s + duration_s) of a segment; duration_s < 0: the whole recording. montage: the
- * series that the columns name, or NULL: channels as recorded. features (sn_eeg_feature_count) [out], float64. */
-SN_MUST_CHECK sn_status sn_eeg_features(double *features, const sn_recording *recording, const sn_montage *montage,
+/* Features of the stretch [start_s, start_s + duration_s) of a segment; duration_s < 0: the whole recording. list: the
+ * series that the columns name (so that the baseline sees the reference that the encoder sees).
+ * features (sn_eeg_feature_count) [out], float64. */
+SN_MUST_CHECK sn_status sn_eeg_features(double *features, const sn_recording *recording, const sn_series_list *list,
                                         const char *const *columns, int64_t n_columns, int64_t segment, double start_s,
                                         double duration_s, sn_error *err);
 

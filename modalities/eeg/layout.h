@@ -37,7 +37,9 @@
 #define SN_HEAD_RADIUS_M 0.095
 #define SN_HEAD_ANGLE_DEG 115.0 /* vertex to nasion, seen from the centre */
 
-typedef enum sn_electrode_system { SN_SYSTEM_1020 = 0, SN_SYSTEM_1010, SN_SYSTEM_1005, SN_SYSTEM_EAR } sn_electrode_system;
+typedef enum sn_electrode_system {
+  SN_SYSTEM_1020 = 0, SN_SYSTEM_1010, SN_SYSTEM_1005, SN_SYSTEM_EAR
+} sn_electrode_system;
 
 /* Numbers are stored in batches and checkpoints: the table is append only. [0, count). */
 int64_t sn_electrode_count(void);
@@ -62,14 +64,14 @@ int32_t sn_name_number(const char *cleaned_name);
 /* "Fp1", "Fp1-F7", "MEG0113"; false where the number is not taken. */
 bool sn_name_of_number(char name[SN_CHANNEL_NAME], int32_t number);
 
-/* Electrode at pin "A1".."B32" of a BioSemi cap of 32 or 64 channels, by the maker's tables; -1: not that cap, not a pin.
- * The caps of 128, 160 and 256 are not tables of 10-05 names: their positions have to come from a file. */
+/* Electrode at pin "A1".."B32" of a BioSemi cap of 32 or 64 channels, by the maker's tables; -1: no such cap or pin. The
+ * caps of 128, 160 and 256 are not tables of 10-05 names: their positions have to come from a file. */
 int64_t sn_biosemi_electrode(const char *pin, int64_t cap_channels);
 
 typedef enum sn_place_policy {
   SN_PLACE_REFUSE = 0, /* SN_E_ARGUMENT names the channels that have no position */
-  SN_PLACE_WITHOUT,    /* they are kept without one */
-  SN_PLACE_DROP        /* they are marked bad, and counted */
+  SN_PLACE_WITHOUT,    /* they are taken without one */
+  SN_PLACE_DROP        /* they are left out, and counted */
 } sn_place_policy;
 
 typedef struct sn_place_options {
@@ -78,15 +80,13 @@ typedef struct sn_place_options {
   int64_t biosemi_cap;   /* 0: pins are never placed; 32 or 64 */
 } sn_place_options;
 
-typedef struct sn_place_report {
-  int64_t n_file, n_layout, n_midpoint, n_without; /* EEG channels by where their position comes from */
-} sn_place_report;
+/* Position of one channel: measured in the head frame (position_from FILE, SIDECAR as it is), else that of the electrode
+ * that its name says, else the midpoint of the pair that its name says.  The device frame does not count.
+ * SN_POSITION_UNKNOWN: none, and position is zeros. */
+sn_position_from sn_layout_position(double position[3], const sn_channel *channel, const sn_place_options *options);
 
-/* Gives every EEG channel (kind EEG, not bad) that has none a position: of its electrode, or the midpoint of its pair's
- * electrodes (position_from LAYOUT, MIDPOINT; frame HEAD). A measured position is never replaced, and where both parts
- * of a pair are measured in other channels of the file, their midpoint is taken. Positions in the device frame do not
- * count. options NULL: refuse. */
-SN_MUST_CHECK sn_status sn_layout_place(sn_recording *recording, const sn_place_options *options,
-                                        sn_place_report *report, sn_error *err);
+/* For inspection and sidecars: gives every EEG channel of the recording that has none such a position. *n_without (may
+ * be NULL): EEG channels that still have none. */
+void sn_layout_place(sn_recording *recording, const sn_place_options *options, int64_t *n_without);
 
 #endif
