@@ -14,8 +14,8 @@
  *
  * KIND.  A guess from prefix and name alone: electrodes and pairs with at least one electrode are EEG; EOG, LOC, ROC,
  * HEOG, VEOG; ECG, EKG; EMG, chin, leg, ...; respiration, flow, thorax, abdomen; temperature; pleth, PPG; status,
- * trigger, marker, STI; known helpers (SpO2, pulse, DC, photic, light, accelerometer, ...) are OTHER. NONE: the name does
- * not tell. "E1-M2" is EOG (AASM), "E1" alone is not (a name of geodesic nets).
+ * trigger, marker, STI; known helpers (SpO2, pulse, DC, photic, light, accelerometer, ...) are OTHER. NONE: the name
+ * does not tell. "E1-M2" is EOG (AASM), "E1" alone is not (a name of geodesic nets).
  *
  * BIOSEMI.  Labels A1..A32, B1..B32, ... are pins of an amplifier, not electrodes: where sn_channel_names_parse finds
  * A3 or more beside A1 and A2, all of them keep their text with the flag PIN; layout.h places them only when asked. */
@@ -30,29 +30,29 @@
 
 typedef enum sn_name_flag {
   SN_NAME_TRIMMED = 1 << 0,
-  SN_NAME_PREFIX = 1 << 1,     /* a type in front was dropped */
-  SN_NAME_REFERENCE = 1 << 2,  /* a reference behind was dropped: see reference */
-  SN_NAME_DOTS = 1 << 3,       /* trailing dots were dropped */
-  SN_NAME_CASE = 1 << 4,       /* the spelling changed */
-  SN_NAME_OLD = 1 << 5,        /* T3, T4, T5, T6 under their newer names */
-  SN_NAME_EAR = 1 << 6,        /* A1, A2, M1, M2: ear lobe and mastoid may stand for each other */
-  SN_NAME_BIPOLAR = 1 << 7,    /* a difference of two */
-  SN_NAME_UNKNOWN = 1 << 8,    /* no electrode (or, of a pair, at least one part is none) */
-  SN_NAME_DUPLICATE = 1 << 9,  /* an earlier channel has the same cleaned name: see duplicate_of */
-  SN_NAME_PIN = 1 << 10        /* BioSemi pin, not an electrode */
+  SN_NAME_PREFIX = 1 << 1,    /* a type in front was dropped */
+  SN_NAME_REFERENCE = 1 << 2, /* a reference behind was dropped: see reference */
+  SN_NAME_DOTS = 1 << 3,      /* trailing dots were dropped */
+  SN_NAME_CASE = 1 << 4,      /* the spelling changed */
+  SN_NAME_OLD = 1 << 5,       /* T3, T4, T5, T6 under their newer names */
+  SN_NAME_EAR = 1 << 6,       /* A1, A2, M1, M2: ear lobe and mastoid may stand for each other */
+  SN_NAME_BIPOLAR = 1 << 7,   /* a difference of two */
+  SN_NAME_UNKNOWN = 1 << 8,   /* no electrode (or, of a pair, at least one part is none) */
+  SN_NAME_DUPLICATE = 1 << 9, /* an earlier channel has the same cleaned name: see duplicate_of */
+  SN_NAME_PIN = 1 << 10       /* BioSemi pin, not an electrode */
 } sn_name_flag;
 
 enum { SN_NAME_PART = 48, SN_NAME_TEXT = 256 };
 
 typedef struct sn_channel_name {
-  char name[SN_CHANNEL_NAME];  /* cleaned: "Fp1", "Fp1-F7", "EOG horizontal" */
-  char part[2][SN_NAME_PART];  /* cleaned parts of a pair, else "" */
-  char reference[SN_NAME_PART];/* "REF", "LE", "AVG" as written; "" none */
-  uint32_t flags;              /* of sn_name_flag */
-  int32_t electrode;           /* number of layout.h, -1: none, or a pair */
-  int32_t pair[2];             /* electrodes of a pair, -1: none */
-  sn_sensor_kind kind;         /* SN_SENSOR_NONE: the name does not tell */
-  int64_t duplicate_of;        /* index of the first channel of that name and kind, -1 */
+  char name[SN_CHANNEL_NAME];   /* cleaned: "Fp1", "Fp1-F7", "EOG horizontal" */
+  char part[2][SN_NAME_PART];   /* cleaned parts of a pair, else "" */
+  char reference[SN_NAME_PART]; /* "REF", "LE", "AVG" as written; "" none */
+  uint32_t flags;               /* of sn_name_flag */
+  int32_t electrode;            /* number of layout.h, -1: none, or a pair */
+  int32_t pair[2];              /* electrodes of a pair, -1: none */
+  sn_sensor_kind kind;          /* SN_SENSOR_NONE: the name does not tell */
+  int64_t duplicate_of;         /* index of the first channel of that name and kind, -1 */
 } sn_channel_name;
 
 /* One label. Never fails; text that is too long is cut at a character of UTF-8. */
@@ -64,11 +64,11 @@ SN_MUST_CHECK sn_status sn_channel_names_parse(sn_channel_name *out, const char 
 /* What was done, in words: "prefix \"EEG \" dropped, reference REF dropped, T3 is T7". "" when nothing was. */
 void sn_channel_name_describe(char text[SN_NAME_TEXT], const sn_channel_name *name, const char *raw);
 
-/* For readers: sets name of every channel from its raw_name, and kind where it is SN_SENSOR_NONE (where the name does not
- * tell, `otherwise`). Adds the warnings "channel_duplicate" (with both labels), "channel_alias" (old names, and ears) and
- * "channel_unknown" (EEG channels that are no electrode). recording->reference is set from the labels where it is empty
- * and all EEG labels agree. Duplicates keep their common name: sn_recording_find_channel finds the first, a montage
- * takes only the first, and counts the others. */
+/* For readers: sets name of every channel from its raw_name, and kind where it is SN_SENSOR_NONE (where the name does
+ * not tell, `otherwise`). Adds the warnings "channel_duplicate" (with both labels), "channel_alias" (old names, and
+ * ears) and "channel_unknown" (EEG channels that are no electrode). recording->reference is set from the labels where
+ * it is empty and all EEG labels agree. Duplicates keep their common name: sn_recording_find_channel finds the first, a
+ * montage takes only the first, and counts the others. */
 SN_MUST_CHECK sn_status sn_channel_names_apply(sn_recording *recording, sn_sensor_kind otherwise, sn_error *err);
 
 #endif
