@@ -1,6 +1,5 @@
 #include "modalities/eeg/band_power.h"
 
-#include <complex.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -99,6 +98,16 @@ sn_status sn_welch_add(double *sum, int64_t *n_pieces, const sn_welch *welch, co
 done:
   sn_free(y);
   sn_free(spectrum);
+  return status;
+}
+
+sn_status sn_welch_spectrum(double complex *spectrum, const sn_welch *welch, const double *x, sn_error *err) {
+  double *y = NULL;
+  SN_TRY(sn_alloc(&y, welch->n, sizeof *y, "piece of a signal", err));
+  sn_status status = prepare_piece(y, welch, x)
+                         ? sn_fft_forward(welch->fft, y, spectrum, err)
+                         : sn_fail(err, SN_E_ARGUMENT, "spectrum: the piece has a missing sample");
+  sn_free(y);
   return status;
 }
 

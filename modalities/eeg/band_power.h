@@ -15,6 +15,7 @@
 #ifndef SN_MODALITIES_EEG_BAND_POWER_H
 #define SN_MODALITIES_EEG_BAND_POWER_H
 
+#include <complex.h>
 #include <stdint.h>
 
 #include "core/status.h"
@@ -34,6 +35,9 @@ double sn_welch_resolution(const sn_welch *welch); /* Hz between bins */
  * *n_pieces [acc]. The mean is sum / n_pieces. */
 SN_MUST_CHECK sn_status sn_welch_add(double *sum, int64_t *n_pieces, const sn_welch *welch, const double *x, int64_t n,
                                      sn_error *err);
+/* Spectrum (bins) [out] of one piece, freed of its line and windowed, not scaled: for cross-spectra. */
+SN_MUST_CHECK sn_status sn_welch_spectrum(double complex *spectrum, const sn_welch *welch, const double *x,
+                                          sn_error *err);
 /* Power in [low, high) of a density (bins): the sum times the resolution. */
 double sn_band_power(const double *density, const sn_welch *welch, double low_hz, double high_hz);
 
