@@ -58,6 +58,7 @@ sn_status sn_recording_set_channels(sn_recording *recording, int64_t n, sn_error
 void sn_recording_destroy(sn_recording *recording) {
   if (recording == NULL) return;
   if (recording->vtable != NULL && recording->vtable->destroy != NULL) recording->vtable->destroy(recording);
+  sn_annotations_destroy(recording->events);
   sn_free(recording->channels);
   sn_free(recording->segments);
   sn_free(recording->warnings);
@@ -108,6 +109,40 @@ void sn_annotations_destroy(sn_annotations *list) {
   sn_free(list->items);
   sn_free(list->warnings);
   sn_free(list);
+}
+
+sn_status sn_annotations_add(sn_annotations *list, int64_t *capacity, const sn_annotation *item, const char *text,
+                             sn_error *err) {
+  SN_TRY(sn_grow(&list->items, capacity, list->n + 1, sizeof *list->items, "annotations", err));
+  sn_annotation *a = &list->items[list->n];
+  *a = *item;
+  a->text = NULL;
+  if (text != NULL) SN_TRY(sn_strdup(&a->text, text, "annotations", err));
+  list->n++;
+  return SN_OK;
+}
+
+sn_status sn_annotations_copy(const sn_annotations *list, sn_annotations **out, sn_error *err) {
+  sn_annotations *copy;
+  int64_t capacity = 0;
+  SN_TRY(sn_alloc(&copy, 1, sizeof *copy, "annotations", err));
+  copy->rate = list->rate;
+  sn_status status = SN_OK;
+  for (int64_t i = 0; i < list->n && status == SN_OK; i++)
+    status = sn_annotations_add(copy, &capacity, &list->items[i], list->items[i].text, err);
+  if (status == SN_OK && list->n_warnings > 0) {
+    status = sn_alloc(&copy->warnings, list->n_warnings, sizeof *copy->warnings, "annotations", err);
+    if (status == SN_OK) {
+      memcpy(copy->warnings, list->warnings, (size_t)list->n_warnings * sizeof *copy->warnings);
+      copy->n_warnings = list->n_warnings;
+    }
+  }
+  if (status != SN_OK) {
+    sn_annotations_destroy(copy);
+    return status;
+  }
+  *out = copy;
+  return SN_OK;
 }
 
 /* ---- opening ---- */
@@ -235,11 +270,20 @@ static sn_status check_values(const sn_recording *recording, int64_t channel, in
                     c->name, c->raw_unit);
 }
 
+/* A sidecar's unit or type: what the reader gave, in the channel's unit. */
+static void rescale(const sn_channel *channel, double *values, int64_t n) {
+  const double scale = channel->sidecar_scale;
+  if (scale == 0 || scale == 1) return;
+  for (int64_t i = 0; i < n; i++) values[i] *= scale;
+}
+
 sn_status sn_recording_read(const sn_recording *recording, int64_t channel, int64_t segment, int64_t first,
                             int64_t count, double *values, sn_error *err) {
   SN_TRY(check_values(recording, channel, segment, first, count, err));
   if (count == 0) return SN_OK;
-  return recording->vtable->read(recording, channel, segment, first, count, values, err);
+  SN_TRY(recording->vtable->read(recording, channel, segment, first, count, values, err));
+  rescale(&recording->channels[channel], values, count);
+  return SN_OK;
 }
 
 sn_status sn_recording_read_channels(const sn_recording *recording, const int64_t *channels, int64_t n_channels,
@@ -253,12 +297,16 @@ sn_status sn_recording_read_channels(const sn_recording *recording, const int64_
     SN_TRY(check_range(recording, channels[i], segment, first, count, err));
   }
   if (n_frames == 0) return SN_OK;
-  if (recording->vtable->read_channels != NULL)
-    return recording->vtable->read_channels(recording, channels, n_channels, segment, first_frame, n_frames, values, err);
+  const bool together = recording->vtable->read_channels != NULL;
+  if (together)
+    SN_TRY(recording->vtable->read_channels(recording, channels, n_channels, segment, first_frame, n_frames, values, err));
   for (int64_t i = 0; i < n_channels; i++) {
-    int64_t per_frame = recording->channels[channels[i]].samples_per_frame;
-    SN_TRY(recording->vtable->read(recording, channels[i], segment, first_frame * per_frame, n_frames * per_frame,
-                                   values[i], err));
+    const sn_channel *c = &recording->channels[channels[i]];
+    const int64_t per_frame = c->samples_per_frame;
+    if (!together)
+      SN_TRY(recording->vtable->read(recording, channels[i], segment, first_frame * per_frame, n_frames * per_frame,
+                                     values[i], err));
+    rescale(c, values[i], n_frames * per_frame);
   }
   return SN_OK;
 }
@@ -274,6 +322,7 @@ sn_status sn_recording_read_stored(const sn_recording *recording, int64_t channe
 
 sn_status sn_recording_annotations(const sn_recording *recording, const char *which, sn_annotations **out,
                                    sn_error *err) {
+  if (which == NULL && recording->events != NULL) return sn_annotations_copy(recording->events, out, err);
   if (recording->vtable->annotations != NULL) return recording->vtable->annotations(recording, which, out, err);
   SN_TRY(sn_alloc(out, 1, sizeof **out, "annotations", err));
   (*out)->rate = (double)recording->rate_num / (double)recording->rate_den;

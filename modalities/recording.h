@@ -35,6 +35,7 @@ typedef struct sn_channel {
   int64_t samples_per_frame;       /* native rate = frame rate x this */
   double gain, baseline;           /* stored = value_in_raw_unit * gain + baseline (WFDB) */
   double unit_scale;               /* canonical = raw unit * unit_scale */
+  double sidecar_scale;            /* a sidecar named unit or type: what the reader gives is multiplied by this; 0: none */
   bool calibration_assumed;        /* gain, or baseline, was not stated */
   bool uncalibrated;               /* physical values are refused (SN_E_UNSUPPORTED) */
   bool bad;
@@ -79,6 +80,10 @@ typedef struct sn_annotations {
   sn_warning *warnings;
 } sn_annotations;
 void sn_annotations_destroy(sn_annotations *list); /* accepts NULL */
+SN_MUST_CHECK sn_status sn_annotations_copy(const sn_annotations *list, sn_annotations **out, sn_error *err);
+/* Adds one at the end; text (copied) may be NULL. capacity: of items, kept by the caller, 0 at first. */
+SN_MUST_CHECK sn_status sn_annotations_add(sn_annotations *list, int64_t *capacity, const sn_annotation *item,
+                                           const char *text, sn_error *err);
 
 typedef struct sn_recording sn_recording;
 
@@ -125,6 +130,7 @@ struct sn_recording {
                                       segment headers and signal files in the order of first mention; no annotations */
   int64_t n_file_slots;            /* of the hash table behind sn_recording_add_file */
   int64_t *file_slots;             /* index + 1 into files, 0 free */
+  sn_annotations *events;          /* stated beside the recording (events.tsv), instead of its own; NULL: none; owned */
   int64_t n_comments;
   char **comments;                 /* header comment lines without their mark, UTF-8; may hold private text: never printed */
 };
@@ -172,8 +178,9 @@ SN_MUST_CHECK sn_status sn_recording_read_channels(const sn_recording *recording
 /* SN_E_UNSUPPORTED when the format stores none. */
 SN_MUST_CHECK sn_status sn_recording_read_stored(const sn_recording *recording, int64_t channel, int64_t segment,
                                                  int64_t first, int64_t count, int32_t *stored, sn_error *err);
+/* An empty list when the format has none. which NULL: recording->events where there are any. */
 SN_MUST_CHECK sn_status sn_recording_annotations(const sn_recording *recording, const char *which, sn_annotations **out,
-                                                 sn_error *err); /* an empty list when the format has none */
+                                                 sn_error *err);
 int64_t sn_recording_find_channel(const sn_recording *recording, const char *name); /* by cleaned name; -1 */
 int64_t sn_recording_samples(const sn_recording *recording, int64_t channel, int64_t segment); /* segment -1: all */
 double sn_recording_rate(const sn_recording *recording, int64_t channel);                      /* Hz */
