@@ -1,0 +1,189 @@
+#include "modalities/formats/channel_setup.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "core/alloc.h"
+#include "core/ratio.h"
+#include "core/text.h"
+
+void sn_text_cut(char *out, size_t room, const char *text) {
+  size_t n = strlen(text);
+  if (n >= room) {
+    n = room - 1;
+    while (n > 0 && ((unsigned char)text[n] & 0xC0) == 0x80) n--; /* text[n] is the first byte left out */
+  }
+  memmove(out, text, n);
+  out[n] = '\0';
+}
+
+/* ---- kind ---- */
+
+enum where { BEGINS, WORD, HOLDS };
+static const struct {
+  const char *word;
+  enum where where; /* at the beginning; the whole name, digits behind it allowed; anywhere */
+  sn_sensor_kind kind;
+} KINDS[] = {
+    {"EOG", HOLDS, SN_SENSOR_EOG},           {"ECG", BEGINS, SN_SENSOR_ECG},
+    {"EKG", BEGINS, SN_SENSOR_ECG},          {"EMG", HOLDS, SN_SENSOR_EMG},
+    {"Chin", WORD, SN_SENSOR_EMG},           {"LOC", WORD, SN_SENSOR_EOG},
+    {"ROC", WORD, SN_SENSOR_EOG},            {"Resp", BEGINS, SN_SENSOR_RESPIRATION},
+    {"PPG", WORD, SN_SENSOR_PPG},            {"Pleth", BEGINS, SN_SENSOR_PPG},
+    {"STI", WORD, SN_SENSOR_TRIGGER},
+    {"Status", WORD, SN_SENSOR_TRIGGER},     {"Trigger", BEGINS, SN_SENSOR_TRIGGER},
+    {"Trig", WORD, SN_SENSOR_TRIGGER},       {"Marker", WORD, SN_SENSOR_TRIGGER},
+    {"GSR", BEGINS, SN_SENSOR_OTHER},        {"EDA", BEGINS, SN_SENSOR_OTHER},
+    {"AUX", BEGINS, SN_SENSOR_OTHER},        {"ACC", BEGINS, SN_SENSOR_OTHER},
+    {"MISC", BEGINS, SN_SENSOR_OTHER},       {"Photo", BEGINS, SN_SENSOR_OTHER},
+    {"DC", WORD, SN_SENSOR_OTHER},           {"SpO2", BEGINS, SN_SENSOR_OTHER},
+};
+
+static bool matches(const char *name, const char *word, enum where where) {
+  size_t n = strlen(word);
+  if (where == HOLDS) return strcasestr(name, word) != NULL;
+  if (strncasecmp(name, word, n) != 0) return false;
+  const char *rest = name + n;
+  if (where == BEGINS) return !islower((unsigned char)*rest) || islower((unsigned char)word[n - 1]);
+  while (isdigit((unsigned char)*rest) || *rest == ' ' || *rest == '_') rest++;
+  return *rest == '\0';
+}
+
+sn_sensor_kind sn_channel_kind_by_name(const char *name) {
+  for (size_t i = 0; i < sizeof KINDS / sizeof KINDS[0]; i++)
+    if (matches(name, KINDS[i].word, KINDS[i].where)) return KINDS[i].kind;
+  return SN_SENSOR_EEG;
+}
+
+/* ---- units ---- */
+
+static sn_status set_unit(sn_recording *r, int64_t channel, const char *default_unit, const sn_open_options *options,
+                          sn_error *err) {
+  sn_channel *c = &r->channels[channel];
+  const char *unit = c->raw_unit;
+  c->unit_assumed = unit[0] == '\0';
+  if (c->unit_assumed) unit = options->assume_unit != NULL ? options->assume_unit : default_unit != NULL ? default_unit : "";
+  bool known = sn_unit_canonical(unit, c->kind, c->unit, &c->unit_scale);
+  if (!known && options->assume_unit != NULL) {
+    c->unit_assumed = true;
+    known = sn_unit_canonical(options->assume_unit, c->kind, c->unit, &c->unit_scale);
+    if (!known)
+      return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, c->raw_name, "'%s' is no unit for channel '%s' (%s)",
+                        options->assume_unit, c->raw_name, sn_sensor_kind_name(c->kind));
+  }
+  c->uncalibrated = !known;
+  if (c->unit_assumed && known)
+    return sn_recording_warn(r, "unit_absent", c->raw_name, err, "channel '%s': no unit, %s is assumed", c->raw_name, c->unit);
+  if (!known)
+    return sn_recording_warn(r, "unit_unknown", c->raw_name, err,
+                             "channel '%s': %s%s%s: its values cannot be given in a unit", c->raw_name,
+                             c->raw_unit[0] != '\0' ? "the unit '" : "no unit is stated", c->raw_unit,
+                             c->raw_unit[0] != '\0' ? "' is not known" : "");
+  return SN_OK;
+}
+
+sn_status sn_channel_setup(sn_recording *r, int64_t channel, const char *raw_name, const char *raw_unit,
+                           const char *default_unit, const sn_open_options *options, sn_error *err) {
+  sn_channel *c = &r->channels[channel];
+  char unit[SN_UNIT_NAME];
+  double scale;
+  sn_text_cut(c->raw_name, sizeof c->raw_name, raw_name);
+  sn_text_cut(c->name, sizeof c->name, raw_name);
+  sn_text_cut(c->raw_unit, sizeof c->raw_unit, raw_unit);
+  if (c->name[0] == '\0') snprintf(c->name, sizeof c->name, "channel %lld", (long long)channel + 1);
+  c->kind = sn_channel_kind_by_name(c->name);
+  if (c->raw_unit[0] != '\0' && !sn_unit_canonical(c->raw_unit, SN_SENSOR_EEG, unit, &scale))
+    c->kind = sn_unit_canonical(c->raw_unit, SN_SENSOR_TEMPERATURE, unit, &scale) ? SN_SENSOR_TEMPERATURE
+                                                                                  : SN_SENSOR_OTHER;
+  return set_unit(r, channel, default_unit, options, err);
+}
+
+sn_status sn_channel_set_kind(sn_recording *r, int64_t channel, sn_sensor_kind kind, const char *default_unit,
+                              const sn_open_options *options, sn_error *err) {
+  r->channels[channel].kind = kind;
+  return set_unit(r, channel, default_unit, options, err);
+}
+
+/* ---- the list ---- */
+
+static uint64_t hash_name(const char *name) {
+  uint64_t hash = 14695981039346656037u; /* FNV-1a */
+  for (const char *p = name; *p != '\0'; p++) hash = (hash ^ (unsigned char)*p) * 1099511628211u;
+  return hash;
+}
+
+sn_status sn_channels_finish(sn_recording *r, sn_error *err) {
+  int64_t slots = 16, *table = NULL;
+  sn_status status = SN_OK;
+  while (slots < 2 * r->n_channels) slots *= 2;
+  SN_TRY(sn_alloc(&table, slots, sizeof *table, "channel names", err));
+  for (int64_t c = 0; c < r->n_channels && status == SN_OK; c++) {
+    const char *name = r->channels[c].name;
+    if (r->channels[c].kind == SN_SENSOR_EEG && r->modality[0] == '\0')
+      snprintf(r->modality, sizeof r->modality, "eeg");
+    uint64_t i = hash_name(name) & (uint64_t)(slots - 1);
+    while (table[i] != 0 && strcmp(r->channels[table[i] - 1].name, name) != 0) i = (i + 1) & (uint64_t)(slots - 1);
+    if (table[i] != 0)
+      status = sn_recording_warn(r, "duplicate_name", name, err, "channels %lld and %lld are both '%s'",
+                                 (long long)table[i], (long long)c + 1, name);
+    else table[i] = c + 1;
+  }
+  sn_free(table);
+  return status;
+}
+
+/* ---- ratios ---- */
+
+static const int64_t MOST = (int64_t)1 << 53;
+
+/* The first convergent of the continued fraction that is as near as 1e-12: Stern-Brocot would find none simpler but
+ * intermediates, which are never nearer than the next convergent. */
+bool sn_double_ratio(double value, int64_t *num, int64_t *den) {
+  if (!(value > 0) || value > (double)MOST) return false;
+  double x = value;
+  int64_t p0 = 0, q0 = 1, p1 = 1, q1 = 0;
+  for (int i = 0; i < 40; i++) {
+    double whole = floor(x);
+    if (whole > (double)MOST) return false;
+    int64_t a = (int64_t)whole, p, q;
+    if (__builtin_mul_overflow(a, p1, &p) || __builtin_add_overflow(p, p0, &p) || __builtin_mul_overflow(a, q1, &q) ||
+        __builtin_add_overflow(q, q0, &q) || p > MOST || q > MOST)
+      return false;
+    p0 = p1, q0 = q1, p1 = p, q1 = q;
+    if (p1 > 0 && fabs((double)p1 / (double)q1 - value) <= 1e-12 * value) {
+      *num = p1;
+      *den = q1;
+      return true;
+    }
+    if (x == whole) return false;
+    x = 1 / (x - whole);
+  }
+  return false;
+}
+
+bool sn_decimal_ratio(const char *text, int64_t *num, int64_t *den) {
+  int64_t mantissa = 0, power = 1;
+  int digits = 0, behind = 0;
+  double value;
+  bool plain = true, point = false;
+  if (!sn_parse_f64(text, false, &value) || !(value > 0)) return false;
+  for (const char *p = text; *p != '\0' && plain; p++) {
+    if (isspace((unsigned char)*p) || (*p == '+' && digits == 0)) continue;
+    if (*p == '.') point = true;
+    else if (!isdigit((unsigned char)*p)) plain = false;
+    else {
+      if (digits > 0 || *p != '0') digits++;
+      if (digits > 9 || (point && ++behind > 15)) plain = false;
+      else mantissa = mantissa * 10 + (*p - '0');
+    }
+  }
+  if (!plain) return sn_double_ratio(value, num, den);
+  for (int i = 0; i < behind; i++) power *= 10;
+  int64_t g = sn_gcd(mantissa, power);
+  *num = mantissa / g;
+  *den = power / g;
+  return true;
+}

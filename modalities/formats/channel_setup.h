@@ -1,0 +1,38 @@
+/* What a channel's name and unit tell, for readers of EEG-like files whose header says no more. */
+#ifndef SN_MODALITIES_CHANNEL_SETUP_H
+#define SN_MODALITIES_CHANNEL_SETUP_H
+
+#include <stddef.h>
+
+#include "modalities/recording.h"
+
+/* Copies as much of a UTF-8 text as fits into room bytes, cut between characters. */
+void sn_text_cut(char *out, size_t room, const char *text);
+
+/* Kind by name: EOG, ECG, EMG, respiration, trigger and auxiliary words, with or without a number behind them
+ * ("VEOG", "HEOGre", "ECG1", "EMG chin", "Status", "GSR"); anything else is an electrode (EEG). */
+sn_sensor_kind sn_channel_kind_by_name(const char *name);
+
+/* Fills name, raw_name, kind, raw_unit, unit, unit_scale, unit_assumed, uncalibrated from what the file states (UTF-8).
+ * raw_unit "": none is stated; then options->assume_unit, else default_unit (NULL: none, the channel is uncalibrated),
+ * marked as assumed. A stated unit that is no voltage makes the channel no electrode, whatever its name: degrees are
+ * SN_SENSOR_TEMPERATURE, the rest SN_SENSOR_OTHER with the unit as stored. options->assume_unit replaces a unit that
+ * cannot be one of the kind; SN_E_ARGUMENT when it is none either. Warnings "unit_absent", "unit_unknown". */
+SN_MUST_CHECK sn_status sn_channel_setup(sn_recording *recording, int64_t channel, const char *raw_name,
+                                         const char *raw_unit, const char *default_unit, const sn_open_options *options,
+                                         sn_error *err);
+
+/* The kind of what was set up is known better (a type that the file states): sets it and the unit again. */
+SN_MUST_CHECK sn_status sn_channel_set_kind(sn_recording *recording, int64_t channel, sn_sensor_kind kind,
+                                            const char *default_unit, const sn_open_options *options, sn_error *err);
+
+/* Names that occur twice: one warning "duplicate_name". O(n) expected. And modality: "eeg" when an electrode is there. */
+SN_MUST_CHECK sn_status sn_channels_finish(sn_recording *recording, sn_error *err);
+
+/* A positive decimal number ("3906.25") as a reduced ratio. Up to 9 significant digits are taken exactly; longer ones are a
+ * rounded quotient and become the first convergent of their continued fraction within 1e-12 (relative), as sn_double_ratio
+ * gives. false: no such number, or a ratio beyond 2^53. */
+bool sn_decimal_ratio(const char *text, int64_t *num, int64_t *den);
+bool sn_double_ratio(double value, int64_t *num, int64_t *den);
+
+#endif

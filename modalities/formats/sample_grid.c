@@ -1,0 +1,325 @@
+#include "modalities/formats/sample_grid.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+
+enum { BUFFER = 65536, FRAMES_AT_ONCE = 512 };
+
+int64_t sn_grid_type_bytes(sn_grid_type type) {
+  static const int64_t bytes[] = {1, 1, 2, 2, 4, 4, 8, 4, 8};
+  return bytes[type];
+}
+
+/* ---- layout ---- */
+
+sn_status sn_grid_set_layout(sn_grid *grid, bool vectorized, sn_error *err) {
+  int64_t size = sn_grid_type_bytes(grid->type), ignored;
+  bool fits = vectorized ? sn_mul_ok(grid->n_frames, size, &grid->channel_bytes) &&
+                               sn_mul_ok(grid->channel_bytes, grid->n_channels, &ignored)
+                         : sn_mul_ok(grid->n_channels, size, &grid->frame_bytes) &&
+                               sn_mul_ok(grid->frame_bytes, grid->n_frames, &ignored);
+  if (!fits)
+    return sn_fail(err, SN_E_CORRUPT, "%lld channels of %lld samples pass 64 bits", (long long)grid->n_channels,
+                   (long long)grid->n_frames);
+  if (vectorized) grid->frame_bytes = size;
+  else grid->channel_bytes = size;
+  return SN_OK;
+}
+
+sn_status sn_grid_attach(sn_grid *grid, sn_error *err) {
+  int64_t last_frame, last_channel, end, size = sn_stream_size(grid->stream);
+  if (size < 0) SN_TRY(sn_stream_check(grid->stream, err));
+  bool fits = grid->n_frames > 0 && grid->n_channels > 0 && sn_mul_ok(grid->n_frames - 1, grid->frame_bytes, &last_frame) &&
+              sn_mul_ok(grid->n_channels - 1, grid->channel_bytes, &last_channel) &&
+              sn_add_ok(last_frame, last_channel, &end) && sn_add_ok(end, grid->offset, &end) &&
+              sn_add_ok(end, sn_grid_type_bytes(grid->type), &end) && end <= size;
+  /* As float64 the grid must fit in 64 bits as well: readers allocate that much. */
+  int64_t cells;
+  fits = fits && sn_mul_ok(grid->n_frames, grid->n_channels, &cells) && sn_mul_ok(cells, (int64_t)sizeof(double), &cells);
+  if (!fits)
+    return sn_fail_at(err, SN_E_CORRUPT, size, -1, NULL,
+                      "'%s': %lld channels of %lld samples from byte %lld do not lie inside its %lld bytes",
+                      sn_stream_name(grid->stream), (long long)grid->n_channels, (long long)grid->n_frames,
+                      (long long)grid->offset, (long long)size);
+  SN_TRY(sn_alloc(&grid->scale, grid->n_channels, sizeof *grid->scale, "calibration", err));
+  SN_TRY(sn_alloc(&grid->baseline, grid->n_channels, sizeof *grid->baseline, "calibration", err));
+  for (int64_t c = 0; c < grid->n_channels; c++) grid->scale[c] = 1;
+  return SN_OK;
+}
+
+sn_status sn_grid_attach_memory(sn_grid *grid, void *values, const char *name, sn_error *err) {
+  int64_t cells, bytes;
+  if (!sn_mul_ok(grid->n_channels, grid->n_frames, &cells) || !sn_mul_ok(cells, sn_grid_type_bytes(grid->type), &bytes))
+    return sn_fail(err, SN_E_CORRUPT, "'%s': %lld channels of %lld samples pass 64 bits", name,
+                   (long long)grid->n_channels, (long long)grid->n_frames);
+  SN_TRY(sn_stream_open_memory(name, values, bytes, &grid->stream, err));
+  sn_status status = sn_grid_attach(grid, err);
+  if (status == SN_OK) grid->memory = values;
+  return status;
+}
+
+sn_status sn_grid_set_segments(sn_recording *r, sn_grid *grid, const int64_t *first, int64_t n, const int64_t *gap_frames,
+                               sn_error *err) {
+  sn_free(r->segments);
+  r->segments = NULL;
+  r->n_segments = 0;
+  SN_TRY(sn_alloc(&r->segments, n, sizeof *r->segments, "segments", err));
+  SN_TRY(sn_realloc(&grid->first_frame, n, sizeof *grid->first_frame, "segments", err));
+  int64_t at = 0;
+  for (int64_t s = 0; s < n; s++) {
+    if (gap_frames != NULL && !sn_add_ok(at, gap_frames[s], &at))
+      return sn_fail(err, SN_E_CORRUPT, "segment %lld begins beyond 64 bits of time", (long long)s);
+    r->segments[s].start_frame = at;
+    r->segments[s].n_frames = (s + 1 < n ? first[s + 1] : grid->n_frames) - first[s];
+    r->segments[s].start_s = (double)at * (double)r->rate_den / (double)r->rate_num;
+    grid->first_frame[s] = first[s];
+    if (!sn_add_ok(at, r->segments[s].n_frames, &at))
+      return sn_fail(err, SN_E_CORRUPT, "segment %lld ends beyond 64 bits of time", (long long)s);
+  }
+  r->n_segments = n;
+  return SN_OK;
+}
+
+sn_status sn_grid_set_one_segment(sn_recording *recording, sn_grid *grid, sn_error *err) {
+  const int64_t zero = 0;
+  return sn_grid_set_segments(recording, grid, &zero, 1, NULL, err);
+}
+
+int64_t sn_grid_time_frame(const sn_recording *r, const sn_grid *grid, int64_t frame) {
+  int64_t low = 0, high = r->n_segments;
+  while (high - low > 1) {
+    int64_t middle = low + (high - low) / 2;
+    if (grid->first_frame[middle] <= frame) low = middle;
+    else high = middle;
+  }
+  return r->segments[low].start_frame + frame - grid->first_frame[low];
+}
+
+/* ---- decoding ---- */
+
+/* The same bits whatever the instruction set: no contraction, one rounding per operation. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)
+#define MANY_LANES __attribute__((optimize("O3", "no-trapping-math"), target_clones("default", "avx2", "avx512f")))
+#else
+#define MANY_LANES
+#endif
+
+static inline uint16_t swap16(uint16_t v) { return (uint16_t)(v << 8 | v >> 8); }
+
+/* n values `stride` bytes apart, little-endian after the optional swap; bytes need no alignment. This machine is
+ * little-endian: the library refuses to build elsewhere (see the check below). */
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "sample grids are decoded on little-endian machines"
+#endif
+#define DECODER(name, type, raw, swap)                                                                             \
+  MANY_LANES static void decode_##name(const uint8_t *restrict bytes, int64_t stride, int64_t n, double scale,     \
+                                       double baseline, double *restrict out) {                                    \
+    for (int64_t i = 0; i < n; i++) {                                                                              \
+      raw bits;                                                                                                    \
+      type v;                                                                                                      \
+      memcpy(&bits, bytes + i * stride, sizeof bits);                                                              \
+      bits = swap(bits);                                                                                           \
+      memcpy(&v, &bits, sizeof v);                                                                                 \
+      double value = ((double)v - baseline) * scale;                                                               \
+      out[i] = value;                                                                                              \
+    }                                                                                                              \
+  }
+#define SAME(x) (x)
+DECODER(i8, int8_t, uint8_t, SAME)
+DECODER(u8, uint8_t, uint8_t, SAME)
+DECODER(i16, int16_t, uint16_t, SAME)
+DECODER(u16, uint16_t, uint16_t, SAME)
+DECODER(i32, int32_t, uint32_t, SAME)
+DECODER(u32, uint32_t, uint32_t, SAME)
+DECODER(i64, int64_t, uint64_t, SAME)
+DECODER(f32, float, uint32_t, SAME)
+DECODER(f64, double, uint64_t, SAME)
+DECODER(i16_swapped, int16_t, uint16_t, swap16)
+DECODER(u16_swapped, uint16_t, uint16_t, swap16)
+DECODER(i32_swapped, int32_t, uint32_t, __builtin_bswap32)
+DECODER(u32_swapped, uint32_t, uint32_t, __builtin_bswap32)
+DECODER(i64_swapped, int64_t, uint64_t, __builtin_bswap64)
+DECODER(f32_swapped, float, uint32_t, __builtin_bswap32)
+DECODER(f64_swapped, double, uint64_t, __builtin_bswap64)
+
+MANY_LANES static void infinite_to_missing(double *values, int64_t n) {
+  for (int64_t i = 0; i < n; i++) values[i] = fabs(values[i]) <= 1.7976931348623157e308 ? values[i] : (double)NAN;
+}
+
+typedef void (*decoder)(const uint8_t *bytes, int64_t stride, int64_t n, double scale, double baseline, double *out);
+
+static void decode(const sn_grid *grid, int64_t channel, const uint8_t *bytes, int64_t stride, int64_t n, double *out) {
+  static const decoder plain[] = {decode_i8,  decode_u8,  decode_i16, decode_u16, decode_i32,
+                                  decode_u32, decode_i64, decode_f32, decode_f64};
+  static const decoder swapped[] = {decode_i8,          decode_u8,          decode_i16_swapped,
+                                    decode_u16_swapped, decode_i32_swapped, decode_u32_swapped,
+                                    decode_i64_swapped, decode_f32_swapped, decode_f64_swapped};
+  (grid->big_endian ? swapped : plain)[grid->type](bytes, stride, n, grid->scale[channel], grid->baseline[channel], out);
+  if (grid->type >= SN_GRID_F32) infinite_to_missing(out, n);
+}
+
+/* ---- reading ---- */
+
+/* Frames of one channel, a buffer at a time; each pass hands `n` values `stride` bytes apart to out or stored. */
+static sn_status read_one(const sn_grid *grid, int64_t channel, int64_t frame, int64_t count, double *values,
+                          int32_t *stored, sn_error *err) {
+  uint8_t buffer[BUFFER];
+  const int64_t size = sn_grid_type_bytes(grid->type), stride = grid->frame_bytes;
+  const bool alone = stride > BUFFER / 16; /* a frame as long as the buffer: each sample is a read of its own */
+  const int64_t most = alone ? 1 : (BUFFER - size) / stride + 1;
+  while (count > 0) {
+    int64_t n = count < most ? count : most;
+    int64_t at = grid->offset + channel * grid->channel_bytes + frame * stride;
+    SN_TRY(sn_stream_read_exact(grid->stream, at, buffer, (n - 1) * stride + size, err));
+    if (values != NULL) {
+      decode(grid, channel, buffer, stride, n, values);
+      values += n;
+    } else {
+      double whole[FRAMES_AT_ONCE];
+      const sn_grid bare = {.type = grid->type, .big_endian = grid->big_endian, .scale = &(double){1},
+                            .baseline = &(double){0}};
+      for (int64_t i = 0; i < n; i += FRAMES_AT_ONCE) {
+        int64_t k = n - i < FRAMES_AT_ONCE ? n - i : FRAMES_AT_ONCE;
+        decode(&bare, 0, buffer + i * stride, stride, k, whole);
+        for (int64_t j = 0; j < k; j++) stored[j] = (int32_t)(int64_t)whole[j]; /* at most 32 bits: exact */
+        stored += k;
+      }
+    }
+    frame += n;
+    count -= n;
+  }
+  return SN_OK;
+}
+
+sn_status sn_grid_read(const sn_recording *r, int64_t channel, int64_t segment, int64_t first, int64_t count,
+                       double *values, sn_error *err) {
+  const sn_grid *grid = r->self;
+  return read_one(grid, channel, grid->first_frame[segment] + first, count, values, NULL, err);
+}
+
+sn_status sn_grid_read_stored(const sn_recording *r, int64_t channel, int64_t segment, int64_t first, int64_t count,
+                              int32_t *stored, sn_error *err) {
+  const sn_grid *grid = r->self;
+  return read_one(grid, channel, grid->first_frame[segment] + first, count, NULL, stored, err);
+}
+
+/* Multiplexed frames are read once and taken apart in pieces that stay in the nearest cache. */
+sn_status sn_grid_read_channels(const sn_recording *r, const int64_t *channels, int64_t n_channels, int64_t segment,
+                                int64_t first_frame, int64_t n_frames, double *const *values, sn_error *err) {
+  uint8_t buffer[BUFFER];
+  const sn_grid *grid = r->self;
+  int64_t frame = grid->first_frame[segment] + first_frame;
+  const int64_t span = (grid->n_channels - 1) * grid->channel_bytes + sn_grid_type_bytes(grid->type);
+  if (n_channels < 2 || span > grid->frame_bytes || grid->frame_bytes > BUFFER / 8) {
+    for (int64_t i = 0; i < n_channels; i++) SN_TRY(read_one(grid, channels[i], frame, n_frames, values[i], NULL, err));
+    return SN_OK;
+  }
+  const int64_t most = BUFFER / grid->frame_bytes;
+  for (int64_t done = 0; done < n_frames;) {
+    int64_t n = n_frames - done < most ? n_frames - done : most;
+    SN_TRY(sn_stream_read_exact(grid->stream, grid->offset + (frame + done) * grid->frame_bytes, buffer,
+                                (n - 1) * grid->frame_bytes + span, err));
+    for (int64_t i = 0; i < n_channels; i++)
+      decode(grid, channels[i], buffer + channels[i] * grid->channel_bytes, grid->frame_bytes, n, values[i] + done);
+    done += n;
+  }
+  return SN_OK;
+}
+
+/* ---- annotations ---- */
+
+static sn_status copy_event(const sn_annotation *from, sn_annotation *to, sn_error *err) {
+  *to = *from;
+  to->text = NULL;
+  return from->text != NULL ? sn_strdup(&to->text, from->text, "annotation", err) : SN_OK;
+}
+
+sn_status sn_grid_annotations(const sn_recording *r, const char *which, sn_annotations **out, sn_error *err) {
+  const sn_grid *grid = r->self;
+  sn_annotations *list = NULL;
+  sn_status status;
+  SN_TRY(sn_alloc(&list, 1, sizeof *list, "annotations", err));
+  list->rate = (double)r->rate_num / (double)r->rate_den;
+  const sn_annotations *events = grid->events;
+  if (events != NULL) {
+    SN_TRY_GOTO(sn_alloc(&list->items, events->n, sizeof *list->items, "annotations", err), fail);
+    for (int64_t i = 0; i < events->n; i++) {
+      SN_TRY_GOTO(copy_event(&events->items[i], &list->items[i], err), fail);
+      list->n++;
+    }
+    if (events->n_warnings > 0) {
+      SN_TRY_GOTO(sn_alloc(&list->warnings, events->n_warnings, sizeof *list->warnings, "warnings", err), fail);
+      memcpy(list->warnings, events->warnings, (size_t)events->n_warnings * sizeof *list->warnings);
+      list->n_warnings = events->n_warnings;
+    }
+  }
+  *out = list;
+  return SN_OK;
+fail:
+  sn_annotations_destroy(list);
+  return status;
+}
+
+sn_status sn_grid_add_event(sn_grid *grid, int64_t *capacity, const sn_annotation *event, const char *text,
+                            sn_error *err) {
+  if (grid->events == NULL) SN_TRY(sn_alloc(&grid->events, 1, sizeof *grid->events, "annotations", err));
+  sn_annotations *list = grid->events;
+  SN_TRY(sn_grow(&list->items, capacity, list->n + 1, sizeof *list->items, "annotations", err));
+  sn_annotation *to = &list->items[list->n];
+  *to = *event;
+  to->text = NULL;
+  if (text != NULL) SN_TRY(sn_strdup(&to->text, text, "annotation", err));
+  list->n++;
+  return SN_OK;
+}
+
+static bool later(const sn_annotation *x, const sn_annotation *y) {
+  return x->sample != y->sample ? x->sample > y->sample : x->onset_s > y->onset_s;
+}
+
+/* qsort is not stable; with the place as last key it is. `number` means nothing in these formats and holds the place
+ * meanwhile. */
+static int by_time(const void *a, const void *b) {
+  const sn_annotation *x = a, *y = b;
+  if (later(x, y)) return 1;
+  if (later(y, x)) return -1;
+  return x->number < y->number ? -1 : x->number > y->number;
+}
+
+void sn_grid_sort_events(sn_grid *grid) {
+  sn_annotations *list = grid->events;
+  bool sorted = true;
+  if (list == NULL || list->n > INT32_MAX) return;
+  for (int64_t i = 1; i < list->n && sorted; i++) sorted = !later(&list->items[i - 1], &list->items[i]);
+  if (sorted) return;
+  for (int64_t i = 0; i < list->n; i++) list->items[i].number = (int32_t)i;
+  qsort(list->items, (size_t)list->n, sizeof *list->items, by_time);
+  for (int64_t i = 0; i < list->n; i++) list->items[i].number = 0;
+}
+
+/* ---- the tables ---- */
+
+void sn_grid_free(sn_grid *grid) {
+  sn_stream_close(grid->stream);
+  sn_free(grid->memory);
+  sn_free(grid->scale);
+  sn_free(grid->baseline);
+  sn_free(grid->first_frame);
+  sn_annotations_destroy(grid->events);
+  memset(grid, 0, sizeof *grid);
+}
+
+void sn_grid_destroy(sn_recording *r) {
+  if (r->self == NULL) return;
+  sn_grid_free(r->self);
+  sn_free(r->self);
+}
+
+const sn_recording_vtable sn_grid_integers = {sn_grid_read,        sn_grid_read_channels, sn_grid_read_stored,
+                                              sn_grid_annotations, NULL,                  sn_grid_destroy};
+const sn_recording_vtable sn_grid_reals = {sn_grid_read, sn_grid_read_channels, NULL, sn_grid_annotations,
+                                           NULL,         sn_grid_destroy};
