@@ -11,6 +11,7 @@
 #include "core/alloc.h"
 #include "core/fs.h"
 #include "core/text.h"
+#include "modalities/formats/known_kinds.h"
 
 #define SN_FORMAT(name) extern const sn_format sn_format_##name;
 #include "modalities/formats/formats.def"
@@ -171,6 +172,8 @@ static sn_status open_in_folder(sn_folder *folder, const char *name, const sn_op
     }
   }
   if (best == NULL) {
+    const char *kind = sn_known_kind(name, head, n, folder);
+    if (kind != NULL) return sn_fail(err, SN_E_UNSUPPORTED, "'%s' is %s, which this version does not read", name, kind);
     char known[200] = "";
     for (int64_t i = 0; i < sn_n_formats; i++) {
       size_t used = strlen(known);

@@ -4,11 +4,11 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "core/alloc.h"
 #include "core/ratio.h"
 #include "core/text.h"
+#include "modalities/eeg/channel_names.h"
 
 void sn_text_cut(char *out, size_t room, const char *text) {
   size_t n = strlen(text);
@@ -18,44 +18,6 @@ void sn_text_cut(char *out, size_t room, const char *text) {
   }
   memmove(out, text, n);
   out[n] = '\0';
-}
-
-/* ---- kind ---- */
-
-enum where { BEGINS, WORD, HOLDS };
-static const struct {
-  const char *word;
-  enum where where; /* at the beginning; the whole name, digits behind it allowed; anywhere */
-  sn_sensor_kind kind;
-} KINDS[] = {
-    {"EOG", HOLDS, SN_SENSOR_EOG},           {"ECG", BEGINS, SN_SENSOR_ECG},
-    {"EKG", BEGINS, SN_SENSOR_ECG},          {"EMG", HOLDS, SN_SENSOR_EMG},
-    {"Chin", WORD, SN_SENSOR_EMG},           {"LOC", WORD, SN_SENSOR_EOG},
-    {"ROC", WORD, SN_SENSOR_EOG},            {"Resp", BEGINS, SN_SENSOR_RESPIRATION},
-    {"PPG", WORD, SN_SENSOR_PPG},            {"Pleth", BEGINS, SN_SENSOR_PPG},
-    {"STI", WORD, SN_SENSOR_TRIGGER},
-    {"Status", WORD, SN_SENSOR_TRIGGER},     {"Trigger", BEGINS, SN_SENSOR_TRIGGER},
-    {"Trig", WORD, SN_SENSOR_TRIGGER},       {"Marker", WORD, SN_SENSOR_TRIGGER},
-    {"GSR", BEGINS, SN_SENSOR_OTHER},        {"EDA", BEGINS, SN_SENSOR_OTHER},
-    {"AUX", BEGINS, SN_SENSOR_OTHER},        {"ACC", BEGINS, SN_SENSOR_OTHER},
-    {"MISC", BEGINS, SN_SENSOR_OTHER},       {"Photo", BEGINS, SN_SENSOR_OTHER},
-    {"DC", WORD, SN_SENSOR_OTHER},           {"SpO2", BEGINS, SN_SENSOR_OTHER},
-};
-
-static bool matches(const char *name, const char *word, enum where where) {
-  size_t n = strlen(word);
-  if (where == HOLDS) return strcasestr(name, word) != NULL;
-  if (strncasecmp(name, word, n) != 0) return false;
-  const char *rest = name + n;
-  if (where == BEGINS) return !islower((unsigned char)*rest) || islower((unsigned char)word[n - 1]);
-  while (isdigit((unsigned char)*rest) || *rest == ' ' || *rest == '_') rest++;
-  return *rest == '\0';
-}
-
-sn_sensor_kind sn_channel_kind_by_name(const char *name) {
-  for (size_t i = 0; i < sizeof KINDS / sizeof KINDS[0]; i++)
-    if (matches(name, KINDS[i].word, KINDS[i].where)) return KINDS[i].kind;
-  return SN_SENSOR_EEG;
 }
 
 /* ---- units ---- */
@@ -90,14 +52,18 @@ sn_status sn_channel_setup(sn_recording *r, int64_t channel, const char *raw_nam
   sn_channel *c = &r->channels[channel];
   char unit[SN_UNIT_NAME];
   double scale;
+  sn_channel_name parsed;
   sn_text_cut(c->raw_name, sizeof c->raw_name, raw_name);
   sn_text_cut(c->name, sizeof c->name, raw_name);
   sn_text_cut(c->raw_unit, sizeof c->raw_unit, raw_unit);
   if (c->name[0] == '\0') snprintf(c->name, sizeof c->name, "channel %lld", (long long)channel + 1);
-  c->kind = sn_channel_kind_by_name(c->name);
-  if (c->raw_unit[0] != '\0' && !sn_unit_canonical(c->raw_unit, SN_SENSOR_EEG, unit, &scale))
-    c->kind = sn_unit_canonical(c->raw_unit, SN_SENSOR_TEMPERATURE, unit, &scale) ? SN_SENSOR_TEMPERATURE
-                                                                                  : SN_SENSOR_OTHER;
+  sn_channel_name_parse(&parsed, c->raw_name);
+  c->kind = parsed.kind != SN_SENSOR_NONE ? parsed.kind : SN_SENSOR_EEG;
+  const bool voltage = c->raw_unit[0] == '\0' || sn_unit_canonical(c->raw_unit, SN_SENSOR_EEG, unit, &scale);
+  if (!voltage)
+    c->kind = sn_unit_canonical(c->raw_unit, SN_SENSOR_TEMPERATURE, unit, &scale) ? SN_SENSOR_TEMPERATURE : SN_SENSOR_OTHER;
+  else if (c->kind == SN_SENSOR_TEMPERATURE || c->kind == SN_SENSOR_PRESSURE)
+    c->kind = SN_SENSOR_OTHER;
   return set_unit(r, channel, default_unit, options, err);
 }
 
@@ -107,32 +73,10 @@ sn_status sn_channel_set_kind(sn_recording *r, int64_t channel, sn_sensor_kind k
   return set_unit(r, channel, default_unit, options, err);
 }
 
-/* ---- the list ---- */
-
-static uint64_t hash_name(const char *name) {
-  uint64_t hash = 14695981039346656037u; /* FNV-1a */
-  for (const char *p = name; *p != '\0'; p++) hash = (hash ^ (unsigned char)*p) * 1099511628211u;
-  return hash;
-}
-
 sn_status sn_channels_finish(sn_recording *r, sn_error *err) {
-  int64_t slots = 16, *table = NULL;
-  sn_status status = SN_OK;
-  while (slots < 2 * r->n_channels) slots *= 2;
-  SN_TRY(sn_alloc(&table, slots, sizeof *table, "channel names", err));
-  for (int64_t c = 0; c < r->n_channels && status == SN_OK; c++) {
-    const char *name = r->channels[c].name;
-    if (r->channels[c].kind == SN_SENSOR_EEG && r->modality[0] == '\0')
-      snprintf(r->modality, sizeof r->modality, "eeg");
-    uint64_t i = hash_name(name) & (uint64_t)(slots - 1);
-    while (table[i] != 0 && strcmp(r->channels[table[i] - 1].name, name) != 0) i = (i + 1) & (uint64_t)(slots - 1);
-    if (table[i] != 0)
-      status = sn_recording_warn(r, "duplicate_name", name, err, "channels %lld and %lld are both '%s'",
-                                 (long long)table[i], (long long)c + 1, name);
-    else table[i] = c + 1;
-  }
-  sn_free(table);
-  return status;
+  for (int64_t c = 0; c < r->n_channels; c++)
+    if (r->channels[c].kind == SN_SENSOR_EEG) snprintf(r->modality, sizeof r->modality, "eeg");
+  return sn_channel_names_apply(r, SN_SENSOR_EEG, err);
 }
 
 /* ---- ratios ---- */

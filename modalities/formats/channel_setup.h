@@ -9,14 +9,11 @@
 /* Copies as much of a UTF-8 text as fits into room bytes, cut between characters. */
 void sn_text_cut(char *out, size_t room, const char *text);
 
-/* Kind by name: EOG, ECG, EMG, respiration, trigger and auxiliary words, with or without a number behind them
- * ("VEOG", "HEOGre", "ECG1", "EMG chin", "Status", "GSR"); anything else is an electrode (EEG). */
-sn_sensor_kind sn_channel_kind_by_name(const char *name);
-
 /* Fills name, raw_name, kind, raw_unit, unit, unit_scale, unit_assumed, uncalibrated from what the file states (UTF-8).
+ * The kind is the name's (modalities/eeg/channel_names.h), an electrode where it does not tell.
  * raw_unit "": none is stated; then options->assume_unit, else default_unit (NULL: none, the channel is uncalibrated),
  * marked as assumed. A stated unit that is no voltage makes the channel no electrode, whatever its name: degrees are
- * SN_SENSOR_TEMPERATURE, the rest SN_SENSOR_OTHER with the unit as stored. options->assume_unit replaces a unit that
+ * SN_SENSOR_TEMPERATURE, the rest SN_SENSOR_OTHER with the unit as stored; a voltage is never a temperature or pressure. options->assume_unit replaces a unit that
  * cannot be one of the kind; SN_E_ARGUMENT when it is none either. Warnings "unit_absent", "unit_unknown". */
 SN_MUST_CHECK sn_status sn_channel_setup(sn_recording *recording, int64_t channel, const char *raw_name,
                                          const char *raw_unit, const char *default_unit, const sn_open_options *options,
@@ -26,7 +23,8 @@ SN_MUST_CHECK sn_status sn_channel_setup(sn_recording *recording, int64_t channe
 SN_MUST_CHECK sn_status sn_channel_set_kind(sn_recording *recording, int64_t channel, sn_sensor_kind kind,
                                             const char *default_unit, const sn_open_options *options, sn_error *err);
 
-/* Names that occur twice: one warning "duplicate_name". O(n) expected. And modality: "eeg" when an electrode is there. */
+/* When all are set up: cleaned names and their warnings (sn_channel_names_apply), and modality "eeg" if there is an
+ * electrode. */
 SN_MUST_CHECK sn_status sn_channels_finish(sn_recording *recording, sn_error *err);
 
 /* A positive decimal number ("3906.25") as a reduced ratio. Up to 9 significant digits are taken exactly; longer ones are a

@@ -284,8 +284,8 @@ static sn_status take_header(const context *x, bv_header *h, sn_error *err) {
   h->comments = NULL;
   h->n_comments = 0;
   static const char *const types[] = {"", "", "INT_16", "UINT_16", "INT_32", "", "", "FLOAT_32", ""};
-  snprintf(r->variant, sizeof r->variant, "%s %s, header %g%s", h->ascii ? "ASCII" : types[h->type],
-           h->vectorized ? "vectorized" : "multiplexed", h->version > 0 ? h->version : 1, h->averaged ? ", averaged" : "");
+  snprintf(r->variant, sizeof r->variant, "%s %s, version %d%s", h->ascii ? "ASCII" : types[h->type],
+           h->vectorized ? "vectorized" : "multiplexed", h->version >= 2 ? 2 : 1, h->averaged ? ", averaged" : "");
   if (h->odd_offset >= 0)
     SN_TRY(sn_recording_warn(r, "text_encoding", h->file, err, "'%s' declares %s and is %s (byte %lld)", h->file, h->codepage,
                              h->odd_line >= 0 ? "not; read as Latin-1 there" : "UTF-8", (long long)h->odd_offset));
