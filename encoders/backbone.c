@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "core/alloc.h"
+#include "encoders/pattern_attention.h"
 #include "kernels/add/add.h"
 #include "kernels/attention/attention.h"
 #include "kernels/drop_path/drop_path.h"
@@ -180,6 +181,10 @@ static sn_status attention_branch(sn_tape *tape, sn_value **out, const block_cal
     sn_rope_attr rope = {.head_dim = b->head_dim, .n_ranges = 1, .range_begin = {0}, .range_end = {2 * c}, .n_axes = 1};
     SN_TRY(sn_rope(tape, &qkv, qkv, units, &rope, err));
   }
+  if (call->rows.patterns != NULL) {
+    SN_TRY(sn_pattern_attention(tape, &a, qkv, call->rows.patterns, call->index, o->heads, b->head_dim, err));
+    return apply_linear(tape, out, a, k->proj_weight, k->proj_bias, sn_tape_residual(tape), err);
+  }
   sn_attention_attr attention = {.n_heads = o->heads, .head_dim = b->head_dim, .q_column = 0, .k_column = c,
                                  .v_column = 2 * c, .causal = o->causal, .n_segments = call->rows.n_segments,
                                  .q_offsets = call->rows.offsets, .kv_offsets = call->rows.offsets};
@@ -224,6 +229,8 @@ sn_status sn_backbone_forward(sn_tape *tape, sn_value **y, const sn_backbone *ba
     return sn_fail(err, SN_E_ARGUMENT, "%s: input is (%lld, %lld), expected (%lld, %lld)", o->prefix,
                    (long long)x->tensor.shape[0], (long long)x->tensor.shape[1], (long long)rows->n_rows,
                    (long long)o->width);
+  if (rows->patterns != NULL && o->causal)
+    return sn_fail(err, SN_E_ARGUMENT, "%s: causal attention under a pattern is not defined", o->prefix);
   for (int64_t i = 0; i < o->depth; i++) {
     block_call call = {.backbone = backbone, .rows = *rows, .index = i};
     sn_value *next;

@@ -10,6 +10,7 @@
 #define SN_ENCODERS_BACKBONE_H
 
 #include "core/config.h"
+#include "encoders/pattern.h"
 #include "kernels/tape.h"
 
 typedef enum sn_norm_kind { SN_NORM_LAYER, SN_NORM_RMS, SN_NORM_NONE } sn_norm_kind;
@@ -48,6 +49,7 @@ typedef struct sn_rows {
   const uint64_t *sample_ids;/* (n_rows) for dropout, 0 beyond the segments; NULL without dropout */
   const int32_t *in_sample;  /* (n_rows) row within its sample; NULL without dropout */
   uint64_t step;             /* dropout differs from step to step */
+  const sn_patterns *patterns; /* who looks at whom; NULL: all of a sample */
   bool still;                /* no dropout even in training: what is frozen gives the same features each time */
 } sn_rows;
 

@@ -1,6 +1,5 @@
-#include "encoders/encoder.h"
+#include "encoders/encoder_private.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,10 +21,6 @@ const sn_config_entry sn_encoder_config[] = {
     {"model.activation", SN_CONFIG_CHOICE, "gelu", 0, 0, NULL, "gelu|gelu_tanh|swiglu", "of the feed-forward part"},
     {"model.qk_norm", SN_CONFIG_CHOICE, "none", 0, 0, NULL, "none|layernorm|rmsnorm", "normalise q and k per head"},
     {"model.qkv_bias", SN_CONFIG_BOOL, "true", 0, 0, NULL, NULL, "bias on the q, k, v projection"},
-    {"model.position", SN_CONFIG_CHOICE, "sincos", 0, 0, NULL, "sincos|rope|none",
-     "time: fixed sine-cosine added to the tokens, rotary in attention, or none"},
-    {"model.channel", SN_CONFIG_CHOICE, "table", 0, 0, NULL, "table|direction|none",
-     "channel: learned row per channel, linear map of its direction, or none"},
     {"model.embedder", SN_CONFIG_CHOICE, "linear", 0, 0, NULL, "linear|conv",
      "patch embedder: one linear map, or convolutions with GELU before it"},
     {"model.stem_layers", SN_CONFIG_INT, "2", 1, 8, NULL, NULL, "conv: convolutions of the stem"},
@@ -33,29 +28,14 @@ const sn_config_entry sn_encoder_config[] = {
     {"model.stem_kernel", SN_CONFIG_INT, "5", 1, 255, NULL, NULL, "conv: kernel, odd; padded by half of it"},
     {"model.stem_stride", SN_CONFIG_INT, "2", 1, 64, NULL, NULL, "conv: stride of each"},
     {"model.class_token", SN_CONFIG_BOOL, "false", 0, 0, NULL, NULL, "a learned token at the head of each sample"},
+    {"model.registers", SN_CONFIG_INT, "0", 0, 64, NULL, NULL, "learned register tokens at the head of each sample"},
+    {"model.latent_sources", SN_CONFIG_INT, "0", 0, 4096, NULL, NULL,
+     "learned queries that take the channels' place at each time step; 0: tokens go to the backbone as they are"},
     {"model.dropout", SN_CONFIG_REAL, "0", 0, 0.9, NULL, NULL, "dropout on both residual branches"},
     {"model.drop_path", SN_CONFIG_REAL, "0", 0, 0.9, NULL, NULL, "stochastic depth of the last block, linear from 0"},
     {"model.checkpoint", SN_CONFIG_BOOL, "false", 0, 0, NULL, NULL,
      "activation checkpointing per block: less memory, one more forward pass"},
     {NULL, 0, NULL, 0, 0, NULL, NULL, NULL}};
-
-enum { MOST_STEM_LAYERS = 8 };
-
-typedef enum channel_kind { CHANNEL_NONE, CHANNEL_TABLE, CHANNEL_DIRECTION } channel_kind;
-
-struct sn_encoder {
-  sn_encoder_data data;
-  int64_t width, depth;
-  bool sincos, rope;
-  channel_kind channel;
-  int n_stem;                            /* 0: linear embedder */
-  sn_conv_attr stem[MOST_STEM_LAYERS];
-  sn_param *stem_weight[MOST_STEM_LAYERS], *stem_bias[MOST_STEM_LAYERS];
-  sn_param *patch_weight, *patch_bias;
-  sn_param *channel_weight;
-  sn_param *class_token;
-  sn_backbone *backbone;
-};
 
 static sn_backbone_options backbone_options(const sn_config *config) {
   const char *activation = sn_config_text(config, "model.activation");
@@ -73,7 +53,7 @@ static sn_backbone_options backbone_options(const sn_config *config) {
       .qk_norm = strcmp(qk, "layernorm") == 0 ? SN_NORM_LAYER : strcmp(qk, "rmsnorm") == 0 ? SN_NORM_RMS : SN_NORM_NONE,
       .qkv_bias = sn_config_bool(config, "model.qkv_bias"),
       .norm_eps = sn_config_real(config, "model.norm_eps"),
-      .rope = strcmp(sn_config_text(config, "model.position"), "rope") == 0,
+      .rope = sn_positions_use_rope(config),
       .dropout = sn_config_real(config, "model.dropout"),
       .drop_path = sn_config_real(config, "model.drop_path"),
       .checkpoint = sn_config_bool(config, "model.checkpoint"),
@@ -124,17 +104,34 @@ static sn_status add_parameters(sn_encoder *e, sn_params *params, const sn_confi
   SN_TRY(sn_params_add(params, "embed.patch.bias", SN_ROLE_BIAS, 1, row, SN_INIT_UNIFORM_FAN_IN, (double)p,
                        &e->patch_bias, err));
   e->patch_weight->layer = e->patch_bias->layer = 0;
-  if (e->channel == CHANNEL_TABLE) {
-    int64_t table[2] = {e->data.n_channel_ids, c};
-    SN_TRY(sn_params_add(params, "embed.channel.weight", SN_ROLE_TOKEN, 2, table, SN_INIT_TRUNC_NORMAL, 0.02,
-                         &e->channel_weight, err));
-    e->channel_weight->layer = 0;
-  } else if (e->channel == CHANNEL_DIRECTION) {
-    int64_t map[2] = {c, 3};
-    SN_TRY(sn_params_add(params, "embed.channel.weight", SN_ROLE_WEIGHT, 2, map, SN_INIT_TRUNC_NORMAL, 0.02,
-                         &e->channel_weight, err));
-    e->channel_weight->layer = 0;
-  }
+  return SN_OK;
+}
+
+static sn_status add_token(sn_params *params, const char *name, int64_t n, int64_t width, double std, sn_param **out,
+                           sn_error *err) {
+  int64_t shape[2] = {n, width};
+  SN_TRY(sn_params_add(params, name, SN_ROLE_TOKEN, 2, shape, SN_INIT_NORMAL, std, out, err));
+  (*out)->layer = 0;
+  return SN_OK;
+}
+
+static sn_status add_latents(sn_encoder *e, sn_params *params, const sn_config *config, const sn_backbone_options *o,
+                             sn_error *err) {
+  e->n_latents = sn_config_int(config, "model.latent_sources");
+  if (e->n_latents == 0) return SN_OK;
+  sn_cross_options cross = {.prefix = "latent.cross", .width = e->width, .heads = o->heads, .mlp_ratio = o->mlp_ratio,
+                            .norm_eps = o->norm_eps, .layer = 0};
+  SN_TRY(add_token(params, "latent.query", e->n_latents, e->width, 0.02, &e->latent_query, err));
+  SN_TRY(sn_cross_block_create(params, &cross, &e->latent_cross, err));
+  if (e->rope || !sn_positions_tell_time(e->positions)) return SN_OK;
+  sn_position_setup setup = {.params = params, .config = config, .prefix = "embed", .width = e->width, .data = &e->data};
+  return sn_position_sincos.create(&setup, &e->latent_time, err);
+}
+
+static sn_status check_attention(const sn_attention_options *attention, int64_t heads, sn_error *err) {
+  if (attention->kind == SN_ATTEND_CRISSCROSS && attention->split_heads && heads < 2)
+    return sn_fail(err, SN_E_ARGUMENT, "model.heads %lld: criss-cross attention by heads needs at least 2, or model.crisscross: "
+                   "alternate", (long long)heads);
   return SN_OK;
 }
 
@@ -145,29 +142,21 @@ sn_status sn_encoder_create(sn_params *params, const sn_config *config, const sn
   if (data->patch_size < 1) return sn_fail(err, SN_E_ARGUMENT, "encoder: patch size %lld", (long long)data->patch_size);
   SN_TRY(sn_alloc(&e, 1, sizeof *e, "encoder", err));
   sn_backbone_options options = backbone_options(config);
-  const char *channel = sn_config_text(config, "model.channel");
   e->data = *data;
   e->width = options.width;
   e->depth = options.depth;
   e->rope = options.rope;
-  e->sincos = strcmp(sn_config_text(config, "model.position"), "sincos") == 0;
-  e->channel = strcmp(channel, "table") == 0       ? CHANNEL_TABLE
-               : strcmp(channel, "direction") == 0 ? CHANNEL_DIRECTION
-                                                   : CHANNEL_NONE;
-  if (e->channel == CHANNEL_TABLE && data->n_channel_ids < 1) e->channel = CHANNEL_NONE;
-  if (e->sincos && e->width % 2 != 0) {
-    status = sn_fail(err, SN_E_ARGUMENT, "model.width %lld: a sine-cosine position needs an even width",
-                     (long long)e->width);
-    goto fail;
-  }
+  e->attention = sn_attention_options_read(config);
+  SN_TRY_GOTO(check_attention(&e->attention, options.heads, err), fail);
   SN_TRY_GOTO(add_parameters(e, params, config, err), fail);
-  if (sn_config_bool(config, "model.class_token")) {
-    int64_t shape[2] = {1, e->width};
-    SN_TRY_GOTO(sn_params_add(params, "embed.class_token", SN_ROLE_TOKEN, 2, shape, SN_INIT_NORMAL, 0.02,
-                              &e->class_token, err),
-                fail);
-    e->class_token->layer = 0;
-  }
+  sn_position_setup setup = {.params = params, .config = config, .prefix = "embed", .width = e->width, .data = &e->data};
+  SN_TRY_GOTO(sn_positions_create(&setup, &e->positions, err), fail);
+  SN_TRY_GOTO(add_latents(e, params, config, &options, err), fail);
+  if (sn_config_bool(config, "model.class_token"))
+    SN_TRY_GOTO(add_token(params, "embed.class_token", 1, e->width, 0.02, &e->class_token, err), fail);
+  e->n_registers = sn_config_int(config, "model.registers");
+  if (e->n_registers > 0)
+    SN_TRY_GOTO(add_token(params, "embed.registers", e->n_registers, e->width, 0.02, &e->registers, err), fail);
   SN_TRY_GOTO(sn_backbone_create(params, &options, &e->backbone, err), fail);
   *out = e;
   return SN_OK;
@@ -179,6 +168,9 @@ fail:
 void sn_encoder_destroy(sn_encoder *encoder) {
   if (encoder == NULL) return;
   sn_backbone_destroy(encoder->backbone);
+  sn_positions_destroy(encoder->positions);
+  sn_cross_block_destroy(encoder->latent_cross);
+  sn_free(encoder->latent_time);
   sn_free(encoder);
 }
 
@@ -187,120 +179,10 @@ int64_t sn_encoder_depth(const sn_encoder *encoder) { return encoder->depth; }
 const sn_encoder_data *sn_encoder_data_of(const sn_encoder *encoder) { return &encoder->data; }
 bool sn_encoder_has_class_token(const sn_encoder *encoder) { return encoder->class_token != NULL; }
 
-double sn_encoder_unit(const sn_encoder *encoder, const sn_token_batch *batch, int64_t token) {
-  if (encoder->data.step <= 0) return (double)batch->positions[token];
-  /* Coordinates are patch centres; a grid of patches gives the integers 0, 1, 2, ... exactly. */
-  double unit = (double)batch->coordinates[4 * token + 3] / encoder->data.step - 0.5;
-  double nearest = floor(unit + 0.5);
-  return fabs(unit - nearest) < 1e-4 ? nearest : unit;
+int64_t sn_encoder_n_special(const sn_encoder *encoder) {
+  return (encoder->class_token != NULL ? 1 : 0) + encoder->n_registers;
 }
-
-/* --- input -------------------------------------------------------------------------------------------------------- */
-
-static sn_status allocate_input(sn_encoder_input *in, const sn_encoder *e, int64_t n_slots, int64_t n_rows,
-                                int64_t n_samples, sn_error *err) {
-  in->n_slots = n_slots;
-  in->n_rows = n_rows;
-  in->n_samples = n_samples;
-  int64_t values;
-  if (!sn_mul_ok(n_slots, e->data.patch_size, &values)) return sn_fail(err, SN_E_MEMORY, "encoder input: too large");
-  SN_TRY(sn_alloc(&in->patches, values, sizeof *in->patches, "encoder input", err));
-  SN_TRY(sn_alloc(&in->position_index, n_slots, sizeof *in->position_index, "encoder input", err));
-  SN_TRY(sn_alloc(&in->channels, n_slots, sizeof *in->channels, "encoder input", err));
-  SN_TRY(sn_alloc(&in->orientations, n_slots * 3, sizeof *in->orientations, "encoder input", err));
-  SN_TRY(sn_alloc(&in->offsets, n_samples + 1, sizeof *in->offsets, "encoder input", err));
-  SN_TRY(sn_alloc(&in->rope_units, n_rows, sizeof *in->rope_units, "encoder input", err));
-  SN_TRY(sn_alloc(&in->row_samples, n_rows, sizeof *in->row_samples, "encoder input", err));
-  SN_TRY(sn_alloc(&in->row_in_sample, n_rows, sizeof *in->row_in_sample, "encoder input", err));
-  if (e->class_token != NULL) SN_TRY(sn_alloc(&in->row_token, n_rows, sizeof *in->row_token, "encoder input", err));
-  return SN_OK;
-}
-
-/* Copies the chosen tokens and lays out the rows. units receives each token's time coordinate. */
-static void fill_input(sn_encoder_input *in, const sn_encoder *e, const sn_token_batch *batch, const int64_t *tokens,
-                       const int64_t *offsets, double *units) {
-  const int64_t p = e->data.patch_size;
-  int64_t row = 0;
-  for (int64_t s = 0; s < in->n_samples; s++) {
-    in->offsets[s] = row;
-    if (e->class_token != NULL) {
-      in->row_token[row] = -1;
-      in->row_samples[row] = batch->sample_ids[s];
-      in->row_in_sample[row] = 0;
-      row++;
-    }
-    for (int64_t k = offsets[s]; k < offsets[s + 1]; k++, row++) {
-      const int64_t t = tokens != NULL ? tokens[k] : k;
-      memcpy(in->patches + k * p, batch->patches + t * p, (size_t)p * sizeof(float));
-      memcpy(in->orientations + 3 * k, batch->orientations + 3 * t, 3 * sizeof(float));
-      in->channels[k] = batch->channels[t] >= 0 ? batch->channels[t] : -2;
-      units[k] = sn_encoder_unit(e, batch, t);
-      if (in->row_token != NULL) in->row_token[row] = (int32_t)k;
-      in->rope_units[row] = (float)units[k];
-      in->row_samples[row] = batch->sample_ids[s];
-      in->row_in_sample[row] = (int32_t)(t - batch->offsets[s] + 1);
-    }
-  }
-  in->offsets[in->n_samples] = row;
-  for (int64_t k = in->n_tokens; k < in->n_slots; k++) in->channels[k] = -2;
-  if (in->row_token != NULL)
-    for (int64_t r = row; r < in->n_rows; r++) in->row_token[r] = -2;
-}
-
-sn_status sn_encoder_input_create(const sn_encoder *encoder, const sn_token_batch *batch, const int64_t *tokens,
-                                  const int64_t *offsets, int64_t n_slots, int64_t n_samples_most, sn_dtype residual,
-                                  sn_encoder_input **out, sn_error *err) {
-  sn_encoder_input *in = NULL;
-  double *units = NULL;
-  sn_status status;
-  const int64_t n = offsets[batch->n_samples];
-  if (n > n_slots || batch->n_samples > n_samples_most)
-    return sn_fail(err, SN_E_STATE, "encoder input: %lld tokens of %lld samples do not fit into %lld slots for %lld",
-                   (long long)n, (long long)batch->n_samples, (long long)n_slots, (long long)n_samples_most);
-  if (batch->n_samples > 0 && batch->patch_size != encoder->data.patch_size)
-    return sn_fail(err, SN_E_ARGUMENT, "encoder input: patches of %lld values, the encoder takes %lld",
-                   (long long)batch->patch_size, (long long)encoder->data.patch_size);
-  int64_t n_rows = n_slots;
-  if (encoder->class_token != NULL) n_rows = sn_round_up(n_slots + n_samples_most, SN_TOKEN_BUCKET);
-  SN_TRY(sn_alloc(&in, 1, sizeof *in, "encoder input", err));
-  in->n_tokens = n;
-  SN_TRY_GOTO(allocate_input(in, encoder, n_slots, n_rows, batch->n_samples, err), fail);
-  SN_TRY_GOTO(sn_alloc(&units, n, sizeof *units, "encoder input", err), fail);
-  fill_input(in, encoder, batch, tokens, offsets, units);
-  sn_position_table table;
-  SN_TRY_GOTO(sn_position_table_build(units, n, n_slots, in->position_index, &table, err), fail);
-  in->n_positions = table.n_rows;
-  status = encoder->sincos ? sn_position_table_sincos(&table, encoder->width, residual, &in->position_table, err) : SN_OK;
-  sn_free(table.units);
-  if (status != SN_OK) goto fail;
-  sn_free(units);
-  *out = in;
-  return SN_OK;
-fail:
-  sn_free(units);
-  sn_encoder_input_destroy(in);
-  return status;
-}
-
-sn_status sn_encoder_input_create_all(const sn_encoder *encoder, const sn_token_batch *batch, int64_t n_slots,
-                                      int64_t n_samples_most, sn_dtype residual, sn_encoder_input **out, sn_error *err) {
-  return sn_encoder_input_create(encoder, batch, NULL, batch->offsets, n_slots, n_samples_most, residual, out, err);
-}
-
-void sn_encoder_input_destroy(sn_encoder_input *input) {
-  if (input == NULL) return;
-  sn_free(input->patches);
-  sn_free(input->position_index);
-  sn_free(input->position_table);
-  sn_free(input->channels);
-  sn_free(input->orientations);
-  sn_free(input->offsets);
-  sn_free(input->row_token);
-  sn_free(input->rope_units);
-  sn_free(input->row_samples);
-  sn_free(input->row_in_sample);
-  sn_free(input);
-}
+int64_t sn_encoder_n_latents(const sn_encoder *encoder) { return encoder->n_latents; }
 
 /* --- forward ------------------------------------------------------------------------------------------------------ */
 
@@ -331,19 +213,29 @@ static sn_status embed(sn_tape *tape, sn_value **x, const sn_encoder *e, const s
   return sn_linear(tape, x, *x, weight, bias, sn_tape_residual(tape), err);
 }
 
-static sn_status add_channel(sn_tape *tape, sn_value **x, const sn_encoder *e, const sn_encoder_input *in,
-                             sn_error *err) {
-  sn_value *weight, *rows;
-  if (e->channel == CHANNEL_NONE) return SN_OK;
-  SN_TRY(sn_tape_param(tape, &weight, e->channel_weight, err));
-  if (e->channel == CHANNEL_TABLE) {
-    SN_TRY(sn_gather_rows(tape, &rows, weight, NULL, in->channels, in->n_slots, err));
-  } else {
-    sn_value *directions;
-    SN_TRY(sn_tape_input(tape, &directions, sn_tensor_2d(in->orientations, SN_F32, in->n_slots, 3), false, err));
-    SN_TRY(sn_cast(tape, &directions, directions, sn_tape_product(tape), err));
-    SN_TRY(sn_linear(tape, &rows, directions, weight, NULL, sn_tape_residual(tape), err));
+/* The tokens of each time step become the latent sources. */
+static sn_status reduce_channels(sn_tape *tape, sn_value **x, const sn_encoder *e, const sn_encoder_input *in,
+                                 sn_error *err) {
+  sn_value *table, *queries, *time;
+  SN_TRY(sn_tape_param(tape, &table, e->latent_query, err));
+  SN_TRY(sn_gather_rows(tape, &queries, table, NULL, in->latent_query, in->n_latent_rows, err));
+  if (in->latent_time != NULL) {
+    SN_TRY(sn_position_sincos.encode(tape, &time, e->latent_time, in->latent_time, in->n_latent_rows, err));
+    SN_TRY(sn_add(tape, &queries, queries, time, err));
   }
+  sn_cross_rows rows = {.n_segments = in->n_groups, .query_offsets = in->latent_offsets,
+                        .key_offsets = in->latent_key_offsets, .keys = in->latent_keys, .n_keys = in->n_slots};
+  return sn_cross_block_forward(tape, x, e->latent_cross, queries, *x, &rows, err);
+}
+
+static sn_status add_special(sn_tape *tape, sn_value **x, const sn_encoder *e, const sn_encoder_input *in, sn_error *err) {
+  sn_value *token = NULL, *table, *rows;
+  if (in->row_token == NULL) return SN_OK;
+  if (e->class_token != NULL) SN_TRY(sn_tape_param(tape, &token, e->class_token, err));
+  SN_TRY(sn_gather_rows(tape, x, *x, token, in->row_token, in->n_rows, err));
+  if (e->registers == NULL) return SN_OK;
+  SN_TRY(sn_tape_param(tape, &table, e->registers, err));
+  SN_TRY(sn_gather_rows(tape, &rows, table, NULL, in->row_register, in->n_rows, err));
   return sn_add(tape, x, *x, rows, err);
 }
 
@@ -351,16 +243,12 @@ sn_status sn_encoder_forward(sn_tape *tape, sn_value **y, const sn_encoder *enco
                              uint64_t step, sn_dtype y_dtype, sn_error *err) {
   sn_value *x;
   SN_TRY(embed(tape, &x, encoder, input, err));
-  if (encoder->sincos)
-    SN_TRY(sn_add_positions(tape, &x, x, input->position_table, input->n_positions, input->position_index, err));
-  SN_TRY(add_channel(tape, &x, encoder, input, err));
-  if (encoder->class_token != NULL) {
-    sn_value *token;
-    SN_TRY(sn_tape_param(tape, &token, encoder->class_token, err));
-    SN_TRY(sn_gather_rows(tape, &x, x, token, input->row_token, input->n_rows, err));
-  }
+  SN_TRY(sn_positions_add(tape, &x, x, encoder->positions, input->positions, err));
+  if (encoder->n_latents > 0) SN_TRY(reduce_channels(tape, &x, encoder, input, err));
+  SN_TRY(add_special(tape, &x, encoder, input, err));
   sn_rows rows = {.n_rows = input->n_rows, .n_segments = input->n_samples, .offsets = input->offsets,
                   .rope_units = encoder->rope ? input->rope_units : NULL, .sample_ids = input->row_samples,
-                  .in_sample = input->row_in_sample, .step = step, .still = encoder->patch_weight->frozen};
+                  .in_sample = input->row_in_sample, .step = step, .still = encoder->patch_weight->frozen,
+                  .patterns = input->patterns};
   return sn_backbone_forward(tape, y, encoder->backbone, x, &rows, y_dtype, err);
 }

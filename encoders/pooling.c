@@ -83,10 +83,14 @@ sn_status sn_pool_features(sn_pool_kind kind, const sn_encoder *encoder, const s
                            const float *features, int64_t tokens_per_sample, float *pooled, sn_error *err) {
   const int64_t c = sn_encoder_width(encoder), width = sn_pool_width(kind, encoder, tokens_per_sample);
   const bool has_class = sn_encoder_has_class_token(encoder);
+  if (kind == SN_POOL_PER_CHANNEL && sn_encoder_n_latents(encoder) > 0)
+    return sn_fail(err, SN_E_ARGUMENT, "pool per_channel: this encoder's rows are latent sources, not channels "
+                   "(model.latent_sources); use mean");
   if (kind == SN_POOL_CLS && !has_class)
     return sn_fail(err, SN_E_ARGUMENT, "pool cls: this encoder has no class token (model.class_token: false); use mean");
   for (int64_t s = 0; s < input->n_samples; s++) {
-    const int64_t head = input->offsets[s], last = input->offsets[s + 1], first = head + (has_class ? 1 : 0);
+    const int64_t head = input->offsets[s], last = input->offsets[s + 1],
+                  first = head + sn_encoder_n_special(encoder);
     float *out = pooled + s * width;
     switch (kind) {
       case SN_POOL_MEAN: pool_moments(features, first, last, c, false, out); break;

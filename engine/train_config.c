@@ -47,6 +47,8 @@ sn_status sn_engine_config_create(const sn_config_entry *const *extra, int64_t n
   int64_t n = 0;
   tables[n++] = sn_train_config;
   tables[n++] = sn_encoder_config;
+  tables[n++] = sn_position_config;
+  tables[n++] = sn_attention_config;
   tables[n++] = sn_objective_config;
   for (int64_t i = 0; i < sn_n_objective_kinds && n < MOST_TABLES; i++) {
     const sn_config_entry *table = sn_objective_kinds[i]->config;

@@ -165,6 +165,7 @@ static sn_status draw_masks(const mae *m, const sn_token_batch *batch, const uin
 static sn_status lay_out_decoder(const mae *m, const sn_token_batch *batch, const uint8_t *masked, mae_work *w,
                                  double *units, sn_error *err) {
   const bool has_class = sn_encoder_has_class_token(m->encoder);
+  const int64_t n_special = sn_encoder_n_special(m->encoder);
   int64_t row = 0, n_units = 0;
   for (int64_t s = 0; s < batch->n_samples; s++) {
     const int64_t first = batch->offsets[s], last = batch->offsets[s + 1], first_target = w->n_targets;
@@ -172,10 +173,11 @@ static sn_status lay_out_decoder(const mae *m, const sn_token_batch *batch, cons
     w->offsets[s] = row;
     if (last > first && masked[first] == 2) continue;
     if (has_class) {
-      w->decoder_index[row] = (int32_t)encoder_row++;
+      w->decoder_index[row] = (int32_t)encoder_row; /* registers are left behind */
       w->position_index[row] = w->channels[row] = -2;
       row++;
     }
+    encoder_row += n_special;
     for (int64_t t = first; t < last; t++, row++) {
       w->channels[row] = batch->channels[t] >= 0 ? batch->channels[t] : -2;
       w->position_index[row] = (int32_t)n_units;
@@ -249,8 +251,8 @@ static sn_status collate(const sn_objective *self, const sn_token_batch *batch, 
   SN_TRY_GOTO(sn_alloc(&visible_offsets, batch->n_samples + 1, sizeof *visible_offsets, "mae masks", err), fail);
   SN_TRY_GOTO(sn_alloc(&units, batch->n_tokens, sizeof *units, "mae positions", err), fail);
   SN_TRY_GOTO(draw_masks(m, batch, epochs, masked, visible, visible_offsets, w->counters, err), fail);
-  SN_TRY_GOTO(sn_encoder_input_create(m->encoder, batch, visible, visible_offsets, m->visible_slots, m->pack_samples,
-                                      m->residual, &w->input, err),
+  SN_TRY_GOTO(sn_encoder_input_create_at(m->encoder, batch, visible, visible_offsets, m->visible_slots, m->pack_samples,
+                                         epochs, m->residual, &w->input, err),
               fail);
   SN_TRY_GOTO(lay_out_decoder(m, batch, masked, w, units, err), fail);
   SN_TRY_GOTO(audit(m, w, err), fail);
@@ -417,7 +419,7 @@ static sn_status create(const sn_objective_setup *setup, bool compat, sn_objecti
                                                                                      : SN_PATCH_L2;
   m->keep_flat = compat;
   m->sample_mean = strcmp(sn_config_text(c, "mae.reduction"), "sample_mean") == 0;
-  m->sincos = strcmp(sn_config_text(c, "model.position"), "rope") != 0;
+  m->sincos = !sn_positions_use_rope(c);
   m->width = sn_config_int(c, "mae.decoder_width");
   m->P = sn_encoder_data_of(m->encoder)->patch_size;
   m->seed = setup->seed;

@@ -38,7 +38,8 @@ typedef struct supervised {
 
 typedef struct supervised_work {
   sn_encoder_input *input;
-  int32_t *token_rows;    /* (slots) row of each patch token, -2 beyond; NULL without a class token */
+  int64_t n_pooled;       /* slots of pooled rows */
+  int32_t *token_rows;    /* (n_pooled) row of each patch token, -2 beyond; NULL without special rows */
   int32_t *class_rows;    /* (samples) row of each class token, -2 beyond; NULL unless pooled by it */
   int64_t *offsets;       /* (samples + 1) tokens of each sample; empty ones behind the last */
   int32_t *labels;        /* (samples) -1: none */
@@ -76,12 +77,10 @@ static void free_work(void *work) {
 static sn_status allocate_work(const supervised *m, supervised_work **out, sn_error *err) {
   supervised_work *w = NULL;
   const int64_t n = m->samples, k = m->options.n_outputs;
-  const bool has_class = sn_encoder_has_class_token(m->encoder), by_class = m->options.pool == SN_POOL_CLS;
+  const bool by_class = m->options.pool == SN_POOL_CLS;
   sn_status status;
   SN_TRY(sn_alloc(&w, 1, sizeof *w, "supervised work", err));
   if (by_class) SN_TRY_GOTO(sn_alloc(&w->class_rows, n, sizeof *w->class_rows, "supervised work", err), fail);
-  if (has_class && !by_class)
-    SN_TRY_GOTO(sn_alloc(&w->token_rows, m->slots, sizeof *w->token_rows, "supervised work", err), fail);
   SN_TRY_GOTO(sn_alloc(&w->offsets, n + 1, sizeof *w->offsets, "supervised work", err), fail);
   SN_TRY_GOTO(sn_alloc(&w->labels, n, sizeof *w->labels, "supervised work", err), fail);
   SN_TRY_GOTO(sn_alloc(&w->targets, n * k, sizeof *w->targets, "supervised work", err), fail);
@@ -142,18 +141,24 @@ static bool set_target(const supervised *m, supervised_work *w, int64_t s, int64
   return true;
 }
 
-static void lay_out_rows(const supervised *m, const sn_token_batch *batch, supervised_work *w) {
-  const int64_t first = sn_encoder_has_class_token(m->encoder) ? 1 : 0;
+/* Rows that are pooled: those of tokens, or of latent sources, without the special ones. */
+static sn_status lay_out_rows(const supervised *m, const sn_token_batch *batch, supervised_work *w, sn_error *err) {
+  const sn_encoder_input *in = w->input;
+  const int64_t first = sn_encoder_n_special(m->encoder);
+  int64_t n = 0;
+  w->n_pooled = in->n_latent_rows > 0 ? in->n_latent_rows : m->slots;
+  if (first > 0 && m->options.pool != SN_POOL_CLS)
+    SN_TRY(sn_alloc(&w->token_rows, w->n_pooled, sizeof *w->token_rows, "supervised work", err));
   for (int64_t s = 0; s < m->samples; s++) {
     const bool used = s < batch->n_samples;
-    w->offsets[s] = used ? batch->offsets[s] : batch->n_tokens;
-    if (w->class_rows != NULL) w->class_rows[s] = used ? (int32_t)w->input->offsets[s] : -2;
-    if (w->token_rows == NULL || !used) continue;
-    for (int64_t t = batch->offsets[s]; t < batch->offsets[s + 1]; t++)
-      w->token_rows[t] = (int32_t)(w->input->offsets[s] + first + t - batch->offsets[s]);
+    w->offsets[s] = n;
+    if (w->class_rows != NULL) w->class_rows[s] = used ? (int32_t)in->offsets[s] : -2;
+    for (int64_t r = used ? in->offsets[s] + first : 0; used && r < in->offsets[s + 1]; r++, n++)
+      if (w->token_rows != NULL) w->token_rows[n] = (int32_t)r;
   }
-  w->offsets[m->samples] = batch->n_tokens;
-  for (int64_t t = batch->n_tokens; w->token_rows != NULL && t < m->slots; t++) w->token_rows[t] = -2;
+  w->offsets[m->samples] = n;
+  for (; w->token_rows != NULL && n < w->n_pooled; n++) w->token_rows[n] = -2;
+  return SN_OK;
 }
 
 static sn_status collate(const sn_objective *self, const sn_token_batch *batch, const uint64_t *epochs, void **work,
@@ -165,8 +170,10 @@ static sn_status collate(const sn_objective *self, const sn_token_batch *batch, 
     return sn_fail(err, SN_E_STATE, "supervised: %lld samples in a pack, at most %lld were announced",
                    (long long)batch->n_samples, (long long)m->samples);
   SN_TRY(allocate_work(m, &w, err));
-  SN_TRY_GOTO(sn_encoder_input_create_all(m->encoder, batch, m->slots, m->samples, m->residual, &w->input, err), fail);
-  lay_out_rows(m, batch, w);
+  SN_TRY_GOTO(sn_encoder_input_create_at(m->encoder, batch, NULL, batch->offsets, m->slots, m->samples, epochs, m->residual,
+                                         &w->input, err),
+              fail);
+  SN_TRY_GOTO(lay_out_rows(m, batch, w, err), fail);
   for (int64_t s = 0; s < m->samples; s++) {
     w->labels[s] = -1;
     if (s >= batch->n_samples) continue;
@@ -195,7 +202,7 @@ static sn_status pool(sn_tape *tape, sn_value **parts, const supervised *m, cons
   sn_value *x = features;
   if (m->options.pool == SN_POOL_CLS)
     return sn_gather_rows(tape, &parts[0], x, NULL, w->class_rows, m->samples, err);
-  if (w->token_rows != NULL) SN_TRY(sn_gather_rows(tape, &x, x, NULL, w->token_rows, m->slots, err));
+  if (w->token_rows != NULL) SN_TRY(sn_gather_rows(tape, &x, x, NULL, w->token_rows, w->n_pooled, err));
   SN_TRY(sn_segment_mean(tape, &parts[0], x, w->offsets, m->samples, err));
   if (m->n_parts == 1) return SN_OK;
   SN_TRY(sn_segment_max(tape, &parts[1], x, w->offsets, m->samples, err));

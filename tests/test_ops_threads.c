@@ -40,7 +40,7 @@ static const int64_t offsets[6] = {0, 100, 101, 101, 900, 1020};
 
 static const sn_layernorm_attr layernorm = {1e-6, SN_BF16};
 static const sn_gelu_attr gelu = {SN_GELU_ERF};
-static const sn_gather_rows_attr gather = {gather_index, ROWS, SN_F32};
+static const sn_gather_rows_attr gather = {.index = gather_index, .n_out = ROWS, .out_dtype = SN_F32};
 static const sn_scatter_rows_attr scatter = {scatter_index, 300, SN_F32};
 static const sn_scale_attr scale = {0.3};
 static const sn_cast_attr cast = {SN_BF16};

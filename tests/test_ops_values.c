@@ -281,7 +281,7 @@ static void refusals(void **state) {
   assert_int_equal(sn_op_forward(device, &call, &error), SN_E_ARGUMENT);
   assert_non_null(strstr(error.message, "labels[1]"));
   for (int k = 0; k < 2; k++) {
-    sn_gather_rows_attr gather = {k ? below : index, 2, SN_F32};
+    sn_gather_rows_attr gather = {.index = k ? below : index, .n_out = 2, .out_dtype = SN_F32};
     sn_op_call g = {.op = &sn_op_gather_rows, .attr = &gather, .n_in = 2, .in = {sn_tensor_2d(x, SN_F32, 3, 4)}};
     REQUIRE_OK(g.op->infer(&g, false, &error));
     g.out[0].data = y;
