@@ -193,6 +193,7 @@ static sn_status random_rows(sn_probe_context *p, sn_error *err) {
     SN_TRY(add_encoder_rows(p, "random", s, &first, &chosen, err));
     SN_TRY(sn_model_create(p->data->runs[0].config, &p->models[0]->shape, SN_F32, (uint64_t)s, false, &model, err));
     sn_status status = sn_probe_same_encoder(p->models[0], model, "a random initialisation", err);
+    if (status == SN_OK) status = sn_params_copy_fixed(model->params, p->models[0]->params, err);
     if (status == SN_OK) status = run_model(p, model, -1, first, err);
     sn_model_destroy(model);
     if (status != SN_OK) return status;

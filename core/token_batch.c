@@ -4,6 +4,34 @@
 
 #include "core/alloc.h"
 
+static void free_targets(sn_target *targets, int n) {
+  for (int i = 0; i < n; i++) {
+    sn_free(targets[i].values);
+    sn_free(targets[i].valid);
+  }
+}
+
+static const sn_target *find_target(const sn_target *targets, int n, const char *name) {
+  for (int i = 0; i < n; i++)
+    if (strcmp(targets[i].spec.name, name) == 0) return &targets[i];
+  return NULL;
+}
+
+/* Leaves the target empty when it fails. */
+static sn_status allocate_target(sn_target *target, const sn_target_spec *spec, int64_t rows, sn_error *err) {
+  int64_t values;
+  *target = (sn_target){.spec = *spec};
+  if (spec->width < 1 || !sn_mul_ok(rows, spec->width, &values))
+    return sn_fail(err, SN_E_ARGUMENT, "target '%s' of %lld rows with %lld values each cannot be made", spec->name,
+                   (long long)rows, (long long)spec->width);
+  SN_TRY(sn_alloc(&target->values, values, sizeof *target->values, "values of a target", err));
+  const sn_status status = sn_alloc(&target->valid, values, 1, "validity of a target", err);
+  if (status == SN_OK) return SN_OK;
+  sn_free(target->values);
+  target->values = NULL;
+  return status;
+}
+
 sn_status sn_sample_create(int64_t n_tokens, int64_t patch_size, bool with_valid, sn_sample **out, sn_error *err) {
   sn_sample *s = NULL;
   sn_status status;
@@ -41,13 +69,35 @@ void sn_sample_destroy(sn_sample *sample) {
   sn_free(sample->positions);
   sn_free(sample->series);
   sn_free(sample->sensors);
+  free_targets(sample->targets, sample->n_targets);
   sn_free(sample);
+}
+
+sn_status sn_sample_add_target(sn_sample *sample, const sn_target_spec *spec, sn_target **out, sn_error *err) {
+  if (sample->n_targets == SN_MOST_TARGETS || find_target(sample->targets, sample->n_targets, spec->name) != NULL)
+    return sn_fail(err, SN_E_STATE, "a sample of %d targets cannot take '%s' too", sample->n_targets, spec->name);
+  sn_target *target = &sample->targets[sample->n_targets];
+  SN_TRY(allocate_target(target, spec, spec->per_token ? sample->n_tokens : 1, err));
+  sample->n_targets++;
+  *out = target;
+  return SN_OK;
+}
+
+/* Every sample has the targets of the first one. */
+static sn_status same_targets(const sn_sample *a, const sn_sample *b, sn_error *err) {
+  bool same = a->n_targets == b->n_targets;
+  for (int i = 0; same && i < a->n_targets; i++) {
+    const sn_target_spec *x = &a->targets[i].spec, *y = &b->targets[i].spec;
+    same = strcmp(x->name, y->name) == 0 && x->per_token == y->per_token && x->width == y->width;
+  }
+  return same ? SN_OK : sn_fail(err, SN_E_ARGUMENT, "two samples of a pack have other targets, or of another width");
 }
 
 /* Counts what will be packed and checks that it fits together. */
 static sn_status measure(const sn_sample *const *samples, int64_t n, sn_token_batch *b, bool *with_valid,
                          sn_error *err) {
   int64_t room;
+  const sn_sample *before = NULL;
   *with_valid = false;
   for (int64_t i = 0; i < n; i++) {
     const sn_sample *s = samples[i];
@@ -57,6 +107,8 @@ static sn_status measure(const sn_sample *const *samples, int64_t n, sn_token_ba
                      "sample %lld of a pack has patches of %lld values where the ones before it have %lld: one pack "
                      "holds one patch size",
                      (long long)i, (long long)s->patch_size, (long long)b->patch_size);
+    if (before != NULL) SN_TRY(same_targets(before, s, err));
+    before = s;
     b->patch_size = s->patch_size;
     b->n_samples++;
     if (s->valid != NULL) *with_valid = true;
@@ -87,6 +139,24 @@ static sn_status allocate(sn_token_batch *b, bool with_valid, sn_error *err) {
   return sn_alloc(&b->sensors, b->n_slots, sizeof *b->sensors, "sensors of a pack", err);
 }
 
+static sn_status allocate_targets(sn_token_batch *b, const sn_sample *like, sn_error *err) {
+  for (int i = 0; i < like->n_targets; i++, b->n_targets++) {
+    const sn_target_spec *spec = &like->targets[i].spec;
+    SN_TRY(allocate_target(&b->targets[i], spec, spec->per_token ? b->n_slots : b->n_samples, err));
+  }
+  return SN_OK;
+}
+
+static void copy_targets(sn_token_batch *b, int64_t row, int64_t at, const sn_sample *s) {
+  for (int i = 0; i < s->n_targets; i++) {
+    const sn_target *from = &s->targets[i];
+    const int64_t width = from->spec.width, first = (from->spec.per_token ? at : row) * width;
+    const size_t n = (size_t)((from->spec.per_token ? s->n_tokens : 1) * width);
+    memcpy(b->targets[i].values + first, from->values, n * sizeof *from->values);
+    memcpy(b->targets[i].valid + first, from->valid, n);
+  }
+}
+
 static void copy_sample(sn_token_batch *b, int64_t row, const sn_sample *s) {
   const int64_t at = b->offsets[row];
   const size_t t = (size_t)s->n_tokens, p = (size_t)s->patch_size;
@@ -102,6 +172,7 @@ static void copy_sample(sn_token_batch *b, int64_t row, const sn_sample *s) {
   memcpy(b->positions + at, s->positions, t * sizeof *s->positions);
   memcpy(b->series + at, s->series, t * sizeof *s->series);
   memcpy(b->sensors + at, s->sensors, t * sizeof *s->sensors);
+  copy_targets(b, row, at, s);
   if (b->valid == NULL) return;
   if (s->valid != NULL) memcpy(b->valid + at * b->patch_size, s->valid, t * p);
   else memset(b->valid + at * b->patch_size, 1, t * p);
@@ -114,6 +185,11 @@ sn_status sn_token_batch_pack(const sn_sample *const *samples, int64_t n, sn_tok
   SN_TRY_GOTO(sn_alloc(&b, 1, sizeof *b, "token batch", err), fail);
   SN_TRY_GOTO(measure(samples, n, b, &with_valid, err), fail);
   SN_TRY_GOTO(allocate(b, with_valid, err), fail);
+  for (int64_t i = 0; i < n; i++) {
+    if (samples[i] == NULL) continue;
+    SN_TRY_GOTO(allocate_targets(b, samples[i], err), fail);
+    break;
+  }
   for (int64_t i = 0, row = 0; i < n; i++) {
     if (samples[i] != NULL) copy_sample(b, row++, samples[i]);
   }
@@ -122,6 +198,10 @@ sn_status sn_token_batch_pack(const sn_sample *const *samples, int64_t n, sn_tok
 fail:
   sn_token_batch_destroy(b);
   return status;
+}
+
+const sn_target *sn_token_batch_target(const sn_token_batch *batch, const char *name) {
+  return find_target(batch->targets, batch->n_targets, name);
 }
 
 void sn_token_batch_destroy(sn_token_batch *batch) {
@@ -139,5 +219,6 @@ void sn_token_batch_destroy(sn_token_batch *batch) {
   sn_free(batch->positions);
   sn_free(batch->series);
   sn_free(batch->sensors);
+  free_targets(batch->targets, batch->n_targets);
   sn_free(batch);
 }

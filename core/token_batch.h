@@ -20,6 +20,24 @@ typedef enum sn_sensor_kind {
   SN_SENSOR_TRIGGER, SN_SENSOR_VOXEL, SN_SENSOR_SERIES, SN_SENSOR_TEXT, SN_SENSOR_SYNTHETIC, SN_SENSOR_OTHER
 } sn_sensor_kind;
 
+/* Targets that an objective asks for by name and the loader delivers beside the tokens (design: objective, `needs`):
+ *   patch      (per token)  the waveform of a token whose patch holds something else (a spectrum)
+ *   spectrum   (per token)  log amplitudes of its waveform (modalities/signal/spectral.h)
+ *   neuro      (per sample) neurodynamics statistics of the window (modalities/eeg/neurodynamics.h)
+ * Their values are as computed; an objective that wants them standardised does it itself. */
+enum { SN_TARGET_NAME = 24, SN_MOST_TARGETS = 4 };
+typedef struct sn_target_spec {
+  char name[SN_TARGET_NAME];
+  bool per_token;        /* a row for each token, else one for each sample */
+  int64_t width;         /* values of a row */
+} sn_target_spec;
+
+typedef struct sn_target {
+  sn_target_spec spec;
+  float *values;         /* (rows, width), 0 where invalid */
+  uint8_t *valid;        /* (rows, width) */
+} sn_target;
+
 /* One sample after tokenizing, still on its own. Arrays of n_tokens unless said otherwise. Owned by the sample. */
 typedef struct sn_sample {
   uint64_t sample_id;    /* hash of data set, relative path and grid window: the key of all its randomness */
@@ -38,12 +56,18 @@ typedef struct sn_sample {
   int32_t *series;       /* (n_tokens) number of the token's channel in its sample, from 0: one number, one channel */
   uint8_t *sensors;      /* (n_tokens) sn_sensor_kind */
   int64_t flat_patches;  /* counted while conditioning */
+  int n_targets;
+  sn_target targets[SN_MOST_TARGETS];
 } sn_sample;
 
 /* All zero (also `valid`), but recording and channels -1. SN_E_ARGUMENT for n_tokens < 0 or patch_size < 1. */
 SN_MUST_CHECK sn_status sn_sample_create(int64_t n_tokens, int64_t patch_size, bool with_valid, sn_sample **out,
                                          sn_error *err);
 void sn_sample_destroy(sn_sample *sample); /* accepts NULL */
+/* Room for one more target, all zero and invalid. SN_E_STATE: the name is taken, or there are too many. *out stays owned by
+ * the sample. */
+SN_MUST_CHECK sn_status sn_sample_add_target(sn_sample *sample, const sn_target_spec *spec, sn_target **out,
+                                             sn_error *err);
 
 typedef struct sn_token_batch {
   int64_t n_samples;
@@ -63,9 +87,14 @@ typedef struct sn_token_batch {
   int32_t *positions;    /* (n_slots) */
   int32_t *series;       /* (n_slots) */
   uint8_t *sensors;      /* (n_slots) */
+  int n_targets;
+  sn_target targets[SN_MOST_TARGETS]; /* rows: n_slots, or n_samples */
 } sn_token_batch;
 
-/* Packs n samples in the given order (NULL entries are empty places and are skipped). All must share patch_size
+/* NULL: the batch has no such target. */
+const sn_target *sn_token_batch_target(const sn_token_batch *batch, const char *name);
+
+/* Packs n samples in the given order (NULL entries are empty places and are skipped). All must share patch_size and targets
  * (SN_E_ARGUMENT otherwise). Where only some have `valid`, the others count as valid throughout. Nothing to pack gives a
  * batch of no samples and no slots. */
 SN_MUST_CHECK sn_status sn_token_batch_pack(const sn_sample *const *samples, int64_t n, sn_token_batch **out,

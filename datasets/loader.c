@@ -133,7 +133,7 @@ static void read_place(pack_job *pack, int64_t index) {
   sn_error error;
   sn_error_clear(&error);
   sn_sample *sample = NULL;
-  sn_status status = source->vtable->read(source, state->window, loader->options.seed, epoch, &sample, &error);
+  sn_status status = sn_source_read(source, state->window, loader->options.seed, epoch, &sample, &error);
   if (status == SN_END) {
     state->outcome = OUTCOME_REJECTED;
   } else if (status != SN_OK) {

@@ -24,10 +24,27 @@ typedef struct sn_source_vtable {
   void (*destroy)(sn_source *source);
 } sn_source_vtable;
 
+/* What happens to a sample after it was read, whatever source it comes from: its patches get another content (a
+ * spectrum), targets stand beside them (core/token_batch.h).  A pure function of the sample. */
+typedef struct sn_stage sn_stage;
+typedef struct sn_stage_vtable {
+  /* SN_END as in read. Thread-safe. */
+  sn_status (*apply)(const sn_stage *stage, sn_sample *sample, sn_error *err);
+  void (*destroy)(sn_stage *stage);
+} sn_stage_vtable;
+struct sn_stage {
+  const sn_stage_vtable *vtable;
+  int64_t patch_size;    /* of the samples it returns */
+  int n_targets;
+  sn_target_spec targets[SN_MOST_TARGETS];
+  char description[512]; /* every constant: becomes part of the source's content_hash */
+  void *self;
+};
+
 struct sn_source {
   const sn_source_vtable *vtable;
   int64_t n_windows;
-  int64_t patch_size;    /* P */
+  int64_t patch_size;    /* P of what sn_source_read gives */
   int64_t n_recordings;  /* rows of the manifest that recording() may name; 0: none, recording() is always -1 */
   int64_t n_used;        /* of these, how many have windows: what max_bad_share is a share of; 0: n_recordings */
   int64_t min_tokens;    /* least nominal tokens of one window, at least 1 */
@@ -35,10 +52,16 @@ struct sn_source {
   int64_t n_channel_ids; /* channels[] of a sample lie in [-1, n_channel_ids) */
   double patch_step_s;   /* unit step of the time coordinate; 0: positions[] are the time axis */
   char content_hash[65]; /* hex SHA-256 over manifest and split: checkpoints compare it */
+  sn_stage *stage;       /* NULL: samples as they are read. Owned by the source */
   void *self;
 };
 
 void sn_source_destroy(sn_source *source); /* accepts NULL */
+/* vtable->read, then the stage. */
+SN_MUST_CHECK sn_status sn_source_read(sn_source *source, int64_t index, uint64_t seed, uint64_t epoch, sn_sample **out,
+                                       sn_error *err);
+/* Takes the stage, which must not have been set before: patch_size and content_hash become those of its samples. */
+void sn_source_set_stage(sn_source *source, sn_stage *stage);
 
 /* Synthetic tokens: every sample is a sum of three sinusoids of random frequency, phase and weight per channel plus
  * noise (standard deviation 0.1), cut into patches, channel by channel.  A function of (options, window) alone: no

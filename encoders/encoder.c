@@ -21,6 +21,8 @@ const sn_config_entry sn_encoder_config[] = {
     {"model.activation", SN_CONFIG_CHOICE, "gelu", 0, 0, NULL, "gelu|gelu_tanh|swiglu", "of the feed-forward part"},
     {"model.qk_norm", SN_CONFIG_CHOICE, "none", 0, 0, NULL, "none|layernorm|rmsnorm", "normalise q and k per head"},
     {"model.qkv_bias", SN_CONFIG_BOOL, "true", 0, 0, NULL, NULL, "bias on the q, k, v projection"},
+    {"model.input", SN_CONFIG_CHOICE, "as_is", 0, 0, NULL, "as_is|standardized",
+     "values of a patch as they are, or each minus its mean over its deviation in the pretraining data, stored with the weights"},
     {"model.embedder", SN_CONFIG_CHOICE, "linear", 0, 0, NULL, "linear|conv",
      "patch embedder: one linear map, or convolutions with GELU before it"},
     {"model.stem_layers", SN_CONFIG_INT, "2", 1, 8, NULL, NULL, "conv: convolutions of the stem"},
@@ -149,6 +151,10 @@ sn_status sn_encoder_create(sn_params *params, const sn_config *config, const sn
   e->attention = sn_attention_options_read(config);
   SN_TRY_GOTO(check_attention(&e->attention, options.heads, err), fail);
   SN_TRY_GOTO(add_parameters(e, params, config, err), fail);
+  if (strcmp(sn_config_text(config, "model.input"), "standardized") == 0) {
+    SN_TRY_GOTO(sn_params_add_fixed(params, "embed.input.mean", data->patch_size, &e->input_mean, err), fail);
+    SN_TRY_GOTO(sn_params_add_fixed(params, "embed.input.std", data->patch_size, &e->input_std, err), fail);
+  }
   sn_position_setup setup = {.params = params, .config = config, .prefix = "embed", .width = e->width, .data = &e->data};
   SN_TRY_GOTO(sn_positions_create(&setup, &e->positions, err), fail);
   SN_TRY_GOTO(add_latents(e, params, config, &options, err), fail);
@@ -178,6 +184,11 @@ int64_t sn_encoder_width(const sn_encoder *encoder) { return encoder->width; }
 int64_t sn_encoder_depth(const sn_encoder *encoder) { return encoder->depth; }
 const sn_encoder_data *sn_encoder_data_of(const sn_encoder *encoder) { return &encoder->data; }
 bool sn_encoder_has_class_token(const sn_encoder *encoder) { return encoder->class_token != NULL; }
+
+void sn_encoder_input_scale(const sn_encoder *encoder, sn_param **mean, sn_param **std) {
+  *mean = encoder->input_mean;
+  *std = encoder->input_std;
+}
 
 int64_t sn_encoder_n_special(const sn_encoder *encoder) {
   return (encoder->class_token != NULL ? 1 : 0) + encoder->n_registers;

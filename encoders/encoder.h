@@ -8,6 +8,10 @@
  * cross-attention block (encoders/cross_block.h), whose keys and values carry the sensors' encodings.  The backbone then sees
  * n rows per time step, and its cost does not depend on the channels; the reduction is linear in them.  For attention
  * patterns a latent's number stands for the channel.  Source: BrainOmni (Xiao et al. 2025), LUNA (Doner et al. 2025).
+ * STANDARDISED INPUT (model.input: standardized).  Each value of a patch is taken minus its mean over its standard deviation
+ * (embed.input.mean, embed.input.std: fixed parameters, kernels/param.h) before it is embedded.  They come from the data that
+ * are pretrained on, once (engine/statistics.h), and are part of the weights, so that whoever encodes other data standardises
+ * them alike and nothing leaks from a test part.  Until they are set, making an input is SN_E_STATE.
  * SPECIAL ROWS stand at the head of each sample: the class token (model.class_token), then model.registers learned register
  * tokens (Darcet et al., "Vision transformers need registers", 2024), which pooling leaves out.
  *
@@ -36,6 +40,9 @@ const sn_encoder_data *sn_encoder_data_of(const sn_encoder *encoder);
 bool sn_encoder_has_class_token(const sn_encoder *encoder);
 int64_t sn_encoder_n_special(const sn_encoder *encoder);   /* class and register rows of a sample */
 int64_t sn_encoder_n_latents(const sn_encoder *encoder);   /* latent sources per time step, 0: rows are tokens */
+
+/* The parameters (P) that the input is standardised by; NULL: it is taken as it is. */
+void sn_encoder_input_scale(const sn_encoder *encoder, sn_param **mean, sn_param **std);
 
 /* Tokens to be encoded, laid out for the encoder.  Made on a loader thread, read in training; owns its arrays.
  * Row order: the special rows of sample 0, its chosen tokens (or the latents of its time steps, ascending), sample 1, ... */

@@ -60,6 +60,33 @@ static sn_status fill_slots(sn_encoder_input *in, draft *d, sn_error *err) {
   return SN_OK;
 }
 
+/* Each value of a patch minus its mean over its deviation; what was not measured stays 0, which now is the mean. */
+static sn_status standardize_slots(sn_encoder_input *in, const draft *d, sn_error *err) {
+  const sn_encoder *e = d->e;
+  const int64_t p = e->data.patch_size;
+  double *scale = NULL; /* (2, p) mean, 1 / std */
+  sn_status status = SN_OK;
+  if (e->input_mean == NULL) return SN_OK;
+  SN_TRY(sn_alloc(&scale, 2 * p, sizeof *scale, "encoder input", err));
+  for (int64_t j = 0; j < p && status == SN_OK; j++) {
+    const double std = sn_tensor_get(&e->input_std->value, j);
+    scale[j] = sn_tensor_get(&e->input_mean->value, j);
+    scale[p + j] = 1 / std;
+    if (!(std > 0))
+      status = sn_fail(err, SN_E_STATE, "%s: value %lld is not set: an encoder with model.input: standardized takes its "
+                       "statistics from the data that it is pretrained on, or from a checkpoint", e->input_std->name,
+                       (long long)j);
+  }
+  for (int64_t k = 0; k < in->n_tokens && status == SN_OK; k++) {
+    const uint8_t *valid = d->batch->valid != NULL ? d->batch->valid + d->slot_tokens[k] * p : NULL;
+    float *x = in->patches + k * p;
+    for (int64_t j = 0; j < p; j++)
+      if (valid == NULL || valid[j]) x[j] = (float)((x[j] - scale[j]) * scale[p + j]);
+  }
+  sn_free(scale);
+  return status;
+}
+
 /* --- latent sources ----------------------------------------------------------------------------------------------- */
 
 typedef struct slot_at {
@@ -226,6 +253,7 @@ sn_status sn_encoder_input_create_at(const sn_encoder *encoder, const sn_token_b
   in->n_slots = in->n_rows = n_slots;
   in->n_samples = batch->n_samples;
   SN_TRY_GOTO(fill_slots(in, &d, err), done);
+  SN_TRY_GOTO(standardize_slots(in, &d, err), done);
   if (encoder->n_latents > 0) {
     SN_TRY_GOTO(latent_rows(in, &d, &most_groups, &in->n_latent_rows, err), done);
     SN_TRY_GOTO(fill_latents(in, &d, most_groups, residual, err), done);

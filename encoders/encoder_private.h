@@ -25,6 +25,7 @@ struct sn_encoder {
   sn_param *class_token;
   int64_t n_registers;
   sn_param *registers;
+  sn_param *input_mean, *input_std;      /* (P) fixed; NULL: input as it is */
   sn_backbone *backbone;
 };
 

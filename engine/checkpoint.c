@@ -41,6 +41,36 @@ static const struct {
              {"content_hash", offsetof(sn_train_state, content_hash), sizeof(((sn_train_state *)0)->content_hash)}};
 enum { N_TEXTS = 4 };
 
+static void write_targets(sn_json_writer *w, const sn_train_state *state) {
+  sn_json_write_key(w, "targets");
+  sn_json_begin_array(w);
+  for (int i = 0; i < state->n_targets; i++) {
+    sn_json_begin_object(w);
+    sn_json_put_string(w, "name", state->targets[i].name);
+    sn_json_put_bool(w, "per_token", state->targets[i].per_token);
+    sn_json_put_i64(w, "width", state->targets[i].width);
+    sn_json_end_object(w);
+  }
+  sn_json_end_array(w);
+}
+
+static sn_status read_targets(const sn_json *list, sn_train_state *state, sn_error *err) {
+  const int64_t n = sn_json_length(list);
+  if (n > SN_MOST_TARGETS) return sn_fail(err, SN_E_CORRUPT, "state.json: %lld targets", (long long)n);
+  for (int64_t i = 0; i < n; i++) {
+    sn_target_spec *spec = &state->targets[i];
+    const sn_json *item = sn_json_at(list, i);
+    const char *name;
+    SN_TRY(sn_json_get_string(item, "name", &name, err));
+    if (strlen(name) >= sizeof spec->name) return sn_fail(err, SN_E_CORRUPT, "state.json: target '%.40s...'", name);
+    strcpy(spec->name, name);
+    SN_TRY(sn_json_get_bool(item, "per_token", &spec->per_token, err));
+    SN_TRY(sn_json_get_i64(item, "width", &spec->width, err));
+  }
+  state->n_targets = (int)n;
+  return SN_OK;
+}
+
 static void write_state_fields(sn_json_writer *w, const sn_train_state *state) {
   for (int i = 0; i < N_INTEGERS; i++) {
     sn_json_put_i64(w, INTEGERS[i].key, *(const int64_t *)((const char *)state + INTEGERS[i].offset));
@@ -53,6 +83,7 @@ static void write_state_fields(sn_json_writer *w, const sn_train_state *state) {
   if (state->phase_updates > 0) {
     sn_json_put_i64(w, "phase_updates", state->phase_updates);
   }
+  if (state->n_targets > 0) write_targets(w, state);
   if (state->best_step < 0) return;
   sn_json_put_i64(w, "best_step", state->best_step);
   sn_json_put_f64(w, "best_score", state->best_score);
@@ -92,6 +123,7 @@ static sn_status read_optional(const sn_json *root, sn_train_state *state, sn_er
   state->best_score = state->best_tie = NAN;
   if (sn_json_get(root, "phase_updates") != NULL)
     SN_TRY(sn_json_get_i64(root, "phase_updates", &state->phase_updates, err));
+  if (sn_json_get(root, "targets") != NULL) SN_TRY(read_targets(sn_json_get(root, "targets"), state, err));
   if (sn_json_get(root, "best_step") == NULL) return SN_OK;
   SN_TRY(sn_json_get_i64(root, "best_step", &state->best_step, err));
   SN_TRY(sn_json_get_f64(root, "best_score", &state->best_score, err));

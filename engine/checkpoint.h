@@ -10,6 +10,7 @@
 
 #include "core/json.h"
 #include "core/log.h"
+#include "core/token_batch.h"
 #include "kernels/param.h"
 
 /* Everything of a run that is not a tensor. */
@@ -31,6 +32,8 @@ typedef struct sn_train_state {
   int64_t patch_size, n_channel_ids;
   double patch_step;
   int64_t pack_slots, pack_samples, max_tokens;
+  int n_targets;            /* beside the tokens: heads have their widths */
+  sn_target_spec targets[SN_MOST_TARGETS];
 } sn_train_state;
 
 /* ledger: the loader's, as JSON text of one value ("null" when there is none).  keep_last / keep_every: retention after

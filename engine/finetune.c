@@ -178,7 +178,7 @@ static sn_status begin_phase(void *user, sn_model *model, int phase, sn_error *e
   const bool frozen = mode_is(c, "head") || (mode_is(c, "head_then_full") && phase == 0);
   for (int64_t i = 0; i < sn_params_count(model->params); i++) {
     sn_param *p = sn_params_at(model->params, i);
-    p->frozen = frozen && !sn_supervised_is_head(p->name);
+    p->frozen = p->fixed || (frozen && !sn_supervised_is_head(p->name));
   }
   return SN_OK;
 }

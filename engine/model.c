@@ -1,5 +1,7 @@
 #include "engine/model.h"
 
+#include <string.h>
+
 #include "core/alloc.h"
 
 sn_status sn_model_create(const sn_config *config, const sn_model_shape *shape, sn_dtype residual, uint64_t seed,
@@ -17,7 +19,8 @@ sn_status sn_model_create(const sn_config *config, const sn_model_shape *shape, 
     sn_objective_setup setup = {.config = config, .params = m->params, .encoder = m->encoder,
                                 .seed = (uint64_t)sn_config_int(config, "train.seed"),
                                 .pack_slots = shape->pack_slots, .pack_samples = shape->pack_samples,
-                                .max_tokens = shape->max_tokens, .residual = residual};
+                                .max_tokens = shape->max_tokens, .n_targets = shape->n_targets,
+                                .targets = shape->targets, .residual = residual};
     SN_TRY_GOTO(sn_objective_create(&setup, &m->objective, err), fail);
   }
   sn_params_init(m->params, seed);
@@ -43,7 +46,9 @@ sn_status sn_model_load(const char *run, const sn_config *config, int64_t step, 
   SN_TRY_GOTO(sn_checkpoint_read_state(path, state, &json, err), done);
   sn_model_shape shape = {.patch_size = state->patch_size, .n_channel_ids = state->n_channel_ids,
                           .patch_step = state->patch_step, .pack_slots = state->pack_slots,
-                          .pack_samples = state->pack_samples, .max_tokens = state->max_tokens};
+                          .pack_samples = state->pack_samples, .max_tokens = state->max_tokens,
+                          .n_targets = state->n_targets};
+  memcpy(shape.targets, state->targets, sizeof shape.targets);
   SN_TRY_GOTO(sn_model_create(config, &shape, SN_F32, 0, true, &model, err), done);
   SN_TRY_GOTO(sn_checkpoint_load(path, model->params, false, use_ema, err), done);
   *out = model;

@@ -5,8 +5,10 @@
 #include "core/alloc.h"
 #include "core/fs.h"
 #include "engine/train_config.h"
+#include "objectives/objective.h"
 #ifndef SONDE_MINIMAL
 #include "datasets/source_ecg.h"
+#include "datasets/token_stage.h"
 #include "engine/run_ecg.h"
 #endif
 
@@ -39,6 +41,7 @@ sn_status sn_run_config_create_with(const sn_config_entry *const *more, int64_t 
 #ifndef SONDE_MINIMAL
       sn_ecg_config,
       sn_ecg_source_config,
+      sn_token_stage_config,
 #endif
   };
   int64_t n = 0;
@@ -113,6 +116,22 @@ static sn_status open_synthetic(const sn_config *c, sn_source **out, sn_error *e
   return sn_source_create_synthetic(&o, out, err);
 }
 
+sn_status sn_run_attach_stage(sn_source *source, const sn_config *config, bool with_targets, sn_error *err) {
+  sn_objective_needs needs = {0};
+  if (with_targets) SN_TRY(sn_objective_get_needs(config, &needs, err));
+#ifdef SONDE_MINIMAL
+  if (needs.n_targets > 0)
+    return sn_fail(err, SN_E_UNSUPPORTED, "the objective needs the target '%s', which the minimal build does not make",
+                   needs.targets[0]);
+  return SN_OK;
+#else
+  const bool synthetic = strcmp(sn_config_text(config, "data.dir"), "synthetic") == 0;
+  const double patch_s = synthetic ? source->patch_step_s : sn_config_real(config, "data.patch");
+  return sn_token_stage_attach(source, config, (double)source->patch_size / patch_s,
+                               (const char (*)[SN_TARGET_NAME])needs.targets, needs.n_targets, err);
+#endif
+}
+
 struct sn_run_data {
   sn_source *source;
 #ifndef SONDE_MINIMAL
@@ -137,6 +156,7 @@ sn_status sn_run_data_open(const sn_config *config, const char *run, bool resume
     SN_TRY_GOTO(sn_run_ecg_source(data->ecg, config, SN_ROLE_PRETRAIN, log, &data->source, err), fail);
 #endif
   }
+  SN_TRY_GOTO(sn_run_attach_stage(data->source, config, true, err), fail);
   *out = data;
   return SN_OK;
 fail:

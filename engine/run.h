@@ -30,6 +30,10 @@ void sn_run_data_destroy(sn_run_data *data); /* accepts NULL */
 /* Windows of the part that is pretrained on; owned by data. */
 sn_source *sn_run_data_source(const sn_run_data *data);
 
+/* What tokens hold (data.tokens), for any source that a run's data come from.  with_targets: also the targets that the
+ * objective asks for: pretraining alone needs them. */
+SN_MUST_CHECK sn_status sn_run_attach_stage(sn_source *source, const sn_config *config, bool with_targets, sn_error *err);
+
 /* "i/k" with 0 <= i < k, k >= 2. */
 SN_MUST_CHECK sn_status sn_parse_fold(const char *text, int64_t *fold, int64_t *folds, sn_error *err);
 

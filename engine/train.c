@@ -14,6 +14,7 @@
 #include "engine/optimizer.h"
 #include "engine/run.h"
 #include "engine/schedule.h"
+#include "engine/statistics.h"
 #include "engine/step.h"
 #include "engine/train_config.h"
 
@@ -174,6 +175,10 @@ static sn_status find_shape(trainer *t, sn_model_shape *shape, sn_error *err) {
   *shape = (sn_model_shape){.patch_size = s->patch_size, .n_channel_ids = s->n_channel_ids,
                             .patch_step = s->patch_step_s, .pack_slots = sn_loader_pack_slots(probe),
                             .pack_samples = sn_loader_pack_samples(probe), .max_tokens = s->max_tokens};
+  if (s->stage != NULL) {
+    shape->n_targets = s->stage->n_targets;
+    memcpy(shape->targets, s->stage->targets, sizeof shape->targets);
+  }
   sn_loader_destroy(probe);
   return SN_OK;
 }
@@ -191,6 +196,15 @@ static void fill_identity(trainer *t, const sn_model_shape *shape, const char *d
   s->pack_slots = shape->pack_slots;
   s->pack_samples = shape->pack_samples;
   s->max_tokens = shape->max_tokens;
+  s->n_targets = shape->n_targets;
+  memcpy(s->targets, shape->targets, sizeof s->targets);
+}
+
+static bool same_targets(const sn_train_state *a, const sn_train_state *b) {
+  if (a->n_targets != b->n_targets) return false;
+  for (int i = 0; i < a->n_targets; i++)
+    if (strcmp(a->targets[i].name, b->targets[i].name) != 0 || a->targets[i].width != b->targets[i].width) return false;
+  return true;
 }
 
 /* The run that is resumed must be this one; what only changes bits is said once and marked. */
@@ -203,7 +217,7 @@ static sn_status compare_with_run(trainer *t, const sn_train_state *old, sn_erro
                    t->options->run, old->content_hash, now->content_hash);
   if (old->patch_size != now->patch_size || old->n_channel_ids != now->n_channel_ids ||
       old->pack_slots != now->pack_slots || old->pack_samples != now->pack_samples ||
-      old->max_tokens != now->max_tokens || old->patch_step != now->patch_step)
+      old->max_tokens != now->max_tokens || old->patch_step != now->patch_step || !same_targets(old, now))
     return sn_fail(err, SN_E_STATE,
                    "%s: patches, leads or packs have another shape than when this run began: resume with "
                    "the settings it began with",
@@ -282,6 +296,9 @@ static sn_status set_up(trainer *t, sn_train_result *result, sn_error *err) {
   fill_identity(t, &shape, dtype);
   SN_TRY(sn_make_directories(t->options->run, err));
   SN_TRY(load_checkpoint(t, &result->resumed, err));
+  if (!result->resumed)
+    SN_TRY(sn_model_fit_statistics(t->model, t->options->source, sn_config_int(c, "train.statistics_windows"),
+                                   &t->options->log, err));
   SN_TRY(create_loader(t, err));
   if (t->resumed != NULL) SN_TRY(sn_loader_read_ledger(t->loader, sn_json_get(t->resumed, "ledger"), err));
   SN_TRY(enter_phase(t, err));

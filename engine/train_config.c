@@ -32,6 +32,8 @@ const sn_config_entry sn_train_config[] = {
     {"train.threads", SN_CONFIG_INT, "0", 0, 1024, NULL, NULL, "compute threads; 0: all cores. Part of bit-exact resume"},
     {"train.loader_threads", SN_CONFIG_INT, "1", 0, 256, NULL, NULL, "reading threads; changes no result"},
     {"train.prefetch", SN_CONFIG_INT, "4", 1, 1024, NULL, NULL, "steps read ahead"},
+    {"train.statistics_windows", SN_CONFIG_INT, "2000", 1, 1e9, NULL, NULL,
+     "windows that standardised inputs and targets take their means and deviations from, evenly over the pretraining data"},
     {"train.max_bad_share", SN_CONFIG_REAL, "0.1", 0, 1, NULL, NULL,
      "share of the recordings in quarantine that stops the run"},
     {"train.checkpoint_every", SN_CONFIG_INT, "500", 1, 1e9, NULL, NULL, "steps between checkpoints"},

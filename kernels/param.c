@@ -91,6 +91,28 @@ sn_status sn_params_add(sn_params *params, const char *name, sn_param_role role,
   return SN_OK;
 }
 
+sn_status sn_params_add_fixed(sn_params *params, const char *name, int64_t n, sn_param **out, sn_error *err) {
+  SN_TRY(sn_params_add(params, name, SN_ROLE_NORM, 1, &n, SN_INIT_ZEROS, 0, out, err));
+  (*out)->frozen = (*out)->fixed = true;
+  (*out)->decay = false;
+  return SN_OK;
+}
+
+sn_status sn_params_copy_fixed(sn_params *params, const sn_params *from, sn_error *err) {
+  for (int64_t i = 0; i < params->n; i++) {
+    sn_param *p = params->items[i];
+    if (!p->fixed) continue;
+    const sn_param *q = sn_params_find(from, p->name);
+    if (q == NULL || !sn_tensor_same_shape(&p->value, &q->value))
+      return sn_fail(err, SN_E_STATE, "parameter %s: the model it should come from has none of this shape", p->name);
+    for (int64_t k = 0; k < sn_tensor_count(&p->value); k++)
+      sn_tensor_set(&p->value, k, sn_tensor_get(&q->value, k));
+    if (p->ema.data != NULL) memcpy(p->ema.data, p->value.data, (size_t)sn_tensor_bytes(&p->value));
+    p->version++;
+  }
+  return SN_OK;
+}
+
 int64_t sn_params_count(const sn_params *params) { return params->n; }
 sn_param *sn_params_at(const sn_params *params, int64_t i) { return i >= 0 && i < params->n ? params->items[i] : NULL; }
 sn_dtype sn_params_dtype(const sn_params *params) { return params->dtype; }
@@ -200,6 +222,7 @@ sn_status sn_params_set_decay(sn_params *params, const char *set, sn_error *err)
       case BERT: p->decay = p->role != SN_ROLE_NORM && p->role != SN_ROLE_BIAS; break;
       case NONE: p->decay = true; break;
     }
+    if (p->fixed) p->decay = false;
   }
   return SN_OK;
 }

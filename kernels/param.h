@@ -39,6 +39,7 @@ typedef struct sn_param {
   sn_tensor m, v;   /* AdamW moments */
   sn_tensor ema;    /* data NULL while no moving average is kept */
   bool frozen;      /* no gradient, no update */
+  bool fixed;       /* a constant of the data, such as a mean that inputs are standardised by: always frozen */
   bool decay;       /* weight decay applies */
   int64_t layer;    /* depth id for layer-wise decay (objectives.md O3); -1: head */
   uint64_t version; /* grows with every change of value */
@@ -56,6 +57,12 @@ void sn_params_destroy(sn_params *params);
 SN_MUST_CHECK sn_status sn_params_add(sn_params *params, const char *name, sn_param_role role, int n_dims,
                                       const int64_t *shape, sn_init init, double init_scale, sn_param **out,
                                       sn_error *err);
+/* A fixed parameter (n) of zeros, to be filled from the data once and then stored and loaded like the others. */
+SN_MUST_CHECK sn_status sn_params_add_fixed(sn_params *params, const char *name, int64_t n, sn_param **out,
+                                            sn_error *err);
+/* Fixed parameters of `from` into those of the same name (a random initialisation reads the same data). SN_E_STATE: one is
+ * not there, or has another shape. */
+SN_MUST_CHECK sn_status sn_params_copy_fixed(sn_params *params, const sn_params *from, sn_error *err);
 int64_t sn_params_count(const sn_params *params);
 sn_param *sn_params_at(const sn_params *params, int64_t i);               /* in order of addition */
 sn_param *sn_params_find(const sn_params *params, const char *name);      /* NULL if absent */

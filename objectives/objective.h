@@ -23,8 +23,16 @@ typedef struct sn_objective_setup {
   int64_t pack_slots;       /* token slots of every pack */
   int64_t pack_samples;     /* most samples of a pack */
   int64_t max_tokens;       /* most tokens of one sample */
+  int n_targets;            /* that samples carry beside their tokens: those that needs() asked for, with their widths */
+  const sn_target_spec *targets;
   sn_dtype residual;
 } sn_objective_setup;
+
+/* What an objective asks of the loader beside tokens: targets by name (core/token_batch.h). */
+typedef struct sn_objective_needs {
+  int n_targets;
+  char targets[SN_MOST_TARGETS][SN_TARGET_NAME];
+} sn_objective_needs;
 
 typedef struct sn_objective sn_objective;
 
@@ -43,6 +51,13 @@ typedef struct sn_objective_vtable {
   void (*destroy)(sn_objective *self);
 } sn_objective_vtable;
 
+/* Values that an objective wants standardised (x - mean) / std by the pretraining data: fixed parameters, filled once at the
+ * start of a run (engine/statistics.h).  target NULL: the patches themselves. */
+typedef struct sn_objective_scale {
+  const char *target;
+  sn_param *mean, *std;     /* (width of the target) */
+} sn_objective_scale;
+
 struct sn_objective {
   const sn_objective_vtable *vtable;
   int n_groups;
@@ -50,6 +65,8 @@ struct sn_objective {
   double group_weights[SN_MAX_GROUPS];
   int n_counters;
   const char *counters[SN_MAX_COUNTERS];   /* named integer metrics: "masked_tokens", "flat_patches", ... */
+  int n_scales;
+  sn_objective_scale scales[SN_MOST_TARGETS];
   void *self;
 };
 
@@ -58,6 +75,8 @@ typedef struct sn_objective_kind {
   const char *name;
   const char *summary;
   const sn_config_entry *config;           /* its settings; kinds may share one table */
+  /* What it needs under these settings; needs starts empty. NULL: tokens only. */
+  sn_status (*needs)(const sn_config *config, sn_objective_needs *needs, sn_error *err);
   sn_status (*create)(const sn_objective_setup *setup, sn_objective **out, sn_error *err);
 } sn_objective_kind;
 
@@ -67,6 +86,13 @@ extern const int64_t sn_n_objective_kinds;
 /* By objective.name of the configuration; unknown: SN_E_ARGUMENT with the nearest. */
 SN_MUST_CHECK sn_status sn_objective_create(const sn_objective_setup *setup, sn_objective **out, sn_error *err);
 void sn_objective_destroy(sn_objective *objective);
+/* Of the objective that objective.name names. */
+SN_MUST_CHECK sn_status sn_objective_get_needs(const sn_config *config, sn_objective_needs *needs, sn_error *err);
+/* For needs(): adds a name once. */
+SN_MUST_CHECK sn_status sn_objective_need(sn_objective_needs *needs, const char *target, sn_error *err);
+/* The target of this name; SN_E_STATE: the loader delivers none, or another kind of row. */
+SN_MUST_CHECK sn_status sn_objective_find_target(const sn_objective_setup *setup, const char *name, bool per_token,
+                                                 const sn_target_spec **out, sn_error *err);
 
 /* objective.name, for the configuration table. */
 extern const sn_config_entry sn_objective_config[];

@@ -120,7 +120,9 @@ static void test_variants_resume(void **state) {
       "model.norm=rmsnorm\nmodel.activation=swiglu\nmodel.qk_norm=rmsnorm\nmodel.qkv_bias=false\n",
       "model.position=rope\nmodel.qk_norm=layernorm\nmodel.activation=gelu_tanh\nmodel.channel=direction\n",
       "mae.mask=contiguous\nmae.mask_scope=channel\nmae.target=raw\nmae.loss=l1\nmae.reduction=sample_mean\n",
-      "objective.name=mae2022\nmodel.position=none\nmae.loss=smooth_l1\ntrain.schedule=wsd\n"};
+      "objective.name=mae2022\nmodel.position=none\nmae.loss=smooth_l1\ntrain.schedule=wsd\n",
+      "model.input=standardized\nmae.target=raw\nmae.target_standardize=true\nmae.mask=time\nmae.mask_span=2\n",
+      "mae.visible_weight=0.05\nmae.pooled_weight=0.1\nmae.mask=channel\nmae.mask_ratio=0.5\n"};
   for (size_t i = 0; i < sizeof VARIANTS / sizeof VARIANTS[0]; i++) {
     char whole[320], parts[320], a[32], b[32];
     snprintf(a, sizeof a, "variant_%zu_whole", i);

@@ -1,0 +1,28 @@
+/* The stage between reading and packing: what a token's patch holds, and the targets that an objective asked for.
+ *
+ *   data.tokens: waveform   the conditioned samples, as read
+ *                log_rfft   log amplitudes of the patch (modalities/signal/spectral.h): width is the number of frequencies
+ *                stft       of shorter frames in it (data.stft_window, data.stft_hop)
+ *   targets      patch      the conditioned samples, whatever the token holds
+ *                spectrum   the log amplitudes of the whole patch, under the same data.spectrum_* settings
+ * (docs/objectives/mae.md says how they are used.)  Coordinates, channels and positions stay as they are.  A token without
+ * a spectrum (fewer than half of its samples measured) stays in its place with zeros, all invalid.
+ *
+ * Statistics over the data are no part of it: a stage is a pure function of one sample, so that it can leak nothing. */
+#ifndef SN_DATASETS_TOKEN_STAGE_H
+#define SN_DATASETS_TOKEN_STAGE_H
+
+#include "core/config.h"
+#include "datasets/source.h"
+
+/* data.tokens data.spectrum_window data.spectrum_low data.spectrum_high data.spectrum_floor data.spectrum_normalize
+ * data.stft_window data.stft_hop; ended by a line with key NULL. */
+extern const sn_config_entry sn_token_stage_config[];
+
+/* Gives the source the stage that the settings and targets (n_targets names) ask for; none when tokens are waveforms and no
+ * target is wanted.  rate_hz: of the samples of a patch.  SN_E_ARGUMENT names the key, or a target that these data cannot
+ * deliver. */
+SN_MUST_CHECK sn_status sn_token_stage_attach(sn_source *source, const sn_config *config, double rate_hz,
+                                              const char (*targets)[SN_TARGET_NAME], int n_targets, sn_error *err);
+
+#endif
