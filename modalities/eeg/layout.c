@@ -226,12 +226,12 @@ int64_t sn_electrode_nearest(const double position[3], double radius_m, double *
 
 /* Number SN_NAME_PAIRS + index: only append. */
 static const char *const PAIRS[] = {
-    "Fp1-F7", "F7-T7",    "T7-P7",   "P7-O1", "Fp2-F8", "F8-T8",  "T8-P8", "P8-O2", "Fp1-F3", "F3-C3", "C3-P3", "P3-O1",
-    "Fp2-F4", "F4-C4",    "C4-P4",   "P4-O2", "Fz-Cz",  "Cz-Pz",  "A1-T7", "T7-C3", "C3-Cz",  "Cz-C4", "C4-T8", "T8-A2",
-    "F7-Fp1", "Fp1-Fp2",  "F7-F3",   "F3-Fz", "Fz-F4",  "F4-F8",  "P7-P3", "P3-Pz", "Pz-P4",  "P4-P8", "P7-O1", "O1-O2",
-    "O2-P8",  "A2-A1",    "Fpz-Cz",  "Pz-Oz", "C3-A2",  "C4-A1",  "C3-M2", "C4-M1", "F3-M2",  "F4-M1", "F3-A2", "F4-A1",
-    "O1-M2",  "O2-M1",    "O1-A2",   "O2-A1", "Fp1-A2", "Fp2-A1", "Fz-A2", "Fz-M2", "Cz-A1",  "Cz-M1", "Cz-Oz", "P7-T7",
-    "T7-FT9", "FT9-FT10", "FT10-T8", "A1-A2", "M1-M2",  "M2-M1",  "F4-F3", "C4-C3", "P4-P3",
+    "Fp1-F7",   "F7-T7",   "T7-P7", "P7-O1",  "Fp2-F8", "F8-T8", "T8-P8", "P8-O2", "Fp1-F3", "F3-C3", "C3-P3", "P3-O1",
+    "Fp2-F4",   "F4-C4",   "C4-P4", "P4-O2",  "Fz-Cz",  "Cz-Pz", "A1-T7", "T7-C3", "C3-Cz",  "Cz-C4", "C4-T8", "T8-A2",
+    "F7-Fp1",   "Fp1-Fp2", "F7-F3", "F3-Fz",  "Fz-F4",  "F4-F8", "P7-P3", "P3-Pz", "Pz-P4",  "P4-P8", "O1-O2", "O2-P8",
+    "A2-A1",    "Fpz-Cz",  "Pz-Oz", "C3-A2",  "C4-A1",  "C3-M2", "C4-M1", "F3-M2", "F4-M1",  "F3-A2", "F4-A1", "O1-M2",
+    "O2-M1",    "O1-A2",   "O2-A1", "Fp1-A2", "Fp2-A1", "Fz-A2", "Fz-M2", "Cz-A1", "Cz-M1",  "Cz-Oz", "P7-T7", "T7-FT9",
+    "FT9-FT10", "FT10-T8", "A1-A2", "M1-M2",  "M2-M1",  "F4-F3", "C4-C3", "P4-P3",
 };
 enum { N_PAIRS = sizeof PAIRS / sizeof *PAIRS, N_MEG = 26 * 4 * 3 };
 _Static_assert((int)SN_NAME_PAIRS + (int)N_PAIRS <= (int)SN_NAME_MEG, "pairs stay below the MEG sensors");
