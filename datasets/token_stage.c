@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "modalities/eeg/layout.h"
+#include "modalities/eeg/neurodynamics.h"
 #include "modalities/signal/spectral.h"
 
 const sn_config_entry sn_token_stage_config[] = {
@@ -20,6 +22,8 @@ const sn_config_entry sn_token_stage_config[] = {
      "log amplitudes as they are, or minus their mean over their deviation within each patch"},
     {"data.stft_window", SN_CONFIG_QUANTITY, "0.25 s", 1e-6, 1e6, "s", NULL, "stft: length of a frame"},
     {"data.stft_hop", SN_CONFIG_QUANTITY, "0 s", 0, 1e6, "s", NULL, "stft: from one frame to the next; 0: half a frame"},
+    {"data.neuro_pairs", SN_CONFIG_CHOICE, "phase_locking", 0, 0, NULL, "phase_locking|coherence",
+     "connectivity among the neurodynamics statistics"},
     {NULL, 0, NULL, 0, 0, NULL, NULL, NULL}};
 
 typedef struct token_stage {
@@ -27,15 +31,66 @@ typedef struct token_stage {
   int64_t wave_size;         /* P as read */
   sn_spectral *tokens;       /* NULL: waveforms stay */
   sn_spectral *spectrum;     /* of the target; NULL: none, or the same as tokens */
-  int patch_target, spectrum_target; /* number among base.targets, -1: none */
+  sn_neuro *neuro;           /* NULL: none */
+  int64_t patch_stride, window_samples;
+  int patch_target, spectrum_target, neuro_target; /* number among base.targets, -1: none */
 } token_stage;
 
-static sn_status store_patches(sn_target *target, const sn_sample *sample) {
+/* Channels of a sample put together from their patches: x (n_channels, window_samples), NaN where nothing was measured. */
+static void join_patches(const token_stage *s, const sn_sample *sample, int64_t n_channels, double *x) {
+  const int64_t P = sample->patch_size, N = s->window_samples;
+  for (int64_t i = 0; i < n_channels * N; i++) x[i] = NAN;
+  for (int64_t t = 0; t < sample->n_tokens; t++) {
+    const int64_t first = sample->positions[t] * s->patch_stride;
+    double *row = x + sample->series[t] * N;
+    for (int64_t p = 0; p < P && first + p < N; p++)
+      if (sample->valid == NULL || sample->valid[t * P + p]) row[first + p] = sample->patches[t * P + p];
+  }
+}
+
+static sn_status find_regions(const sn_sample *sample, int32_t *regions, int64_t n_channels, sn_error *err) {
+  int64_t n_placed = 0;
+  for (int64_t c = 0; c < n_channels; c++) regions[c] = -1;
+  for (int64_t t = 0; t < sample->n_tokens; t++) {
+    const float *at = sample->coordinates + 4 * t;
+    const double position[3] = {at[0], at[1], at[2]};
+    if (regions[sample->series[t]] >= 0 || (at[0] == 0 && at[1] == 0 && at[2] == 0)) continue;
+    regions[sample->series[t]] = sn_neuro_region(position, SN_HEAD_RADIUS_M);
+    n_placed += regions[sample->series[t]] >= 0;
+  }
+  return n_placed > 0 ? SN_OK
+                      : sn_fail(err, SN_E_ARGUMENT, "neurodynamics statistics are of regions of the head, and no channel of this "
+                                "recording has a position: set mae.neuro_weight to 0, or leave such recordings out");
+}
+
+static sn_status store_neuro(const token_stage *s, sn_target *target, const sn_sample *sample, sn_error *err) {
+  double *x = NULL, values[SN_NEURO_SUMMARY];
+  int32_t *regions = NULL;
+  int64_t n_channels = 0, count;
+  sn_status status;
+  for (int64_t t = 0; t < sample->n_tokens; t++)
+    if (sample->series[t] >= n_channels) n_channels = sample->series[t] + 1;
+  if (!sn_mul_ok(n_channels, s->window_samples, &count)) return sn_fail(err, SN_E_MEMORY, "neurodynamics: too large");
+  SN_TRY_GOTO(sn_alloc(&x, count, sizeof *x, "neurodynamics", err), done);
+  SN_TRY_GOTO(sn_alloc(&regions, n_channels, sizeof *regions, "neurodynamics", err), done);
+  SN_TRY_GOTO(find_regions(sample, regions, n_channels, err), done);
+  join_patches(s, sample, n_channels, x);
+  SN_TRY_GOTO(sn_neuro_summary(values, s->neuro, x, n_channels, regions, err), done);
+  for (int64_t j = 0; j < SN_NEURO_SUMMARY; j++) {
+    target->valid[j] = isfinite(values[j]) != 0;
+    target->values[j] = target->valid[j] ? (float)values[j] : 0.0f;
+  }
+done:
+  sn_free(x);
+  sn_free(regions);
+  return status;
+}
+
+static void store_patches(sn_target *target, const sn_sample *sample) {
   const size_t n = (size_t)(sample->n_tokens * sample->patch_size);
   memcpy(target->values, sample->patches, n * sizeof *target->values);
   if (sample->valid != NULL) memcpy(target->valid, sample->valid, n);
   else memset(target->valid, 1, n);
-  return SN_OK;
 }
 
 /* Patches of another width in place of the waveforms; valid goes away when everything is. */
@@ -78,7 +133,8 @@ static sn_status apply(const sn_stage *stage, sn_sample *sample, sn_error *err) 
   for (int i = 0; i < stage->n_targets; i++) {
     sn_target *target;
     SN_TRY(sn_sample_add_target(sample, &stage->targets[i], &target, err));
-    if (i == s->patch_target) SN_TRY(store_patches(target, sample));
+    if (i == s->patch_target) store_patches(target, sample);
+    if (i == s->neuro_target) SN_TRY(store_neuro(s, target, sample, err));
     if (i == s->spectrum_target)
       SN_TRY(sn_spectral_patches(s->spectrum, target->values, target->valid, sample->patches, sample->valid,
                                  sample->n_tokens, err));
@@ -90,6 +146,7 @@ static void destroy(sn_stage *stage) {
   token_stage *s = stage->self;
   sn_spectral_destroy(s->tokens);
   sn_spectral_destroy(s->spectrum);
+  sn_neuro_destroy(s->neuro);
   sn_free(s);
 }
 
@@ -136,8 +193,15 @@ static sn_status add_target(token_stage *s, const sn_config *c, double rate_hz, 
     SN_TRY(sn_spectral_create(&o, &s->spectrum, err));
     s->spectrum_target = s->base.n_targets;
     spec->width = sn_spectral_width(s->spectrum);
+  } else if (strcmp(name, "neuro") == 0) {
+    const sn_neuro_options o = {.rate_hz = rate_hz, .n_samples = s->window_samples,
+                                .coherence = strcmp(sn_config_text(c, "data.neuro_pairs"), "coherence") == 0};
+    SN_TRY(sn_neuro_create(&o, &s->neuro, err));
+    s->neuro_target = s->base.n_targets;
+    *spec = (sn_target_spec){.name = "neuro", .width = SN_NEURO_SUMMARY};
   } else {
-    return sn_fail(err, SN_E_ARGUMENT, "the objective asks for a target '%s': these data deliver patch and spectrum", name);
+    return sn_fail(err, SN_E_ARGUMENT, "the objective asks for a target '%s': these data deliver patch, spectrum and neuro",
+                   name);
   }
   s->base.n_targets++;
   return SN_OK;
@@ -145,27 +209,31 @@ static sn_status add_target(token_stage *s, const sn_config *c, double rate_hz, 
 
 /* What the samples depend on. */
 static void describe(token_stage *s, const sn_config *c, double rate_hz) {
-  int n = snprintf(s->base.description, sizeof s->base.description, "tokens/1/%s/%.17g/%s/%.17g/%.17g/%.17g/%s/%.17g/%.17g",
+  int n = snprintf(s->base.description, sizeof s->base.description, "tokens/1/%s/%.17g/%s/%.17g/%.17g/%.17g/%s/%.17g/%.17g/%s",
                    sn_config_text(c, "data.tokens"), rate_hz, sn_config_text(c, "data.spectrum_window"),
                    sn_config_real(c, "data.spectrum_low"), sn_config_real(c, "data.spectrum_high"),
                    sn_config_real(c, "data.spectrum_floor"), sn_config_text(c, "data.spectrum_normalize"),
-                   sn_config_real(c, "data.stft_window"), sn_config_real(c, "data.stft_hop"));
+                   sn_config_real(c, "data.stft_window"), sn_config_real(c, "data.stft_hop"),
+                   sn_config_text(c, "data.neuro_pairs"));
   for (int i = 0; i < s->base.n_targets; i++)
     n += snprintf(s->base.description + n, sizeof s->base.description - (size_t)n, "/%s", s->base.targets[i].name);
 }
 
-sn_status sn_token_stage_attach(sn_source *source, const sn_config *config, double rate_hz,
-                                const char (*targets)[SN_TARGET_NAME], int n_targets, sn_error *err) {
+sn_status sn_token_stage_attach(sn_source *source, const sn_config *config, const sn_token_stage_options *options,
+                                sn_error *err) {
   token_stage *s = NULL;
   sn_status status;
-  if (n_targets == 0 && strcmp(sn_config_text(config, "data.tokens"), "waveform") == 0) return SN_OK;
+  if (options->n_targets == 0 && strcmp(sn_config_text(config, "data.tokens"), "waveform") == 0) return SN_OK;
   SN_TRY(sn_alloc(&s, 1, sizeof *s, "token stage", err));
   s->base = (sn_stage){.vtable = &TOKEN_STAGE, .patch_size = source->patch_size, .self = s};
   s->wave_size = source->patch_size;
-  s->patch_target = s->spectrum_target = -1;
-  SN_TRY_GOTO(create_tokens(s, config, rate_hz, err), fail);
-  for (int i = 0; i < n_targets; i++) SN_TRY_GOTO(add_target(s, config, rate_hz, targets[i], err), fail);
-  describe(s, config, rate_hz);
+  s->patch_stride = options->patch_stride > 0 ? options->patch_stride : s->wave_size;
+  s->window_samples = (options->window_patches - 1) * s->patch_stride + s->wave_size;
+  s->patch_target = s->spectrum_target = s->neuro_target = -1;
+  SN_TRY_GOTO(create_tokens(s, config, options->rate_hz, err), fail);
+  for (int i = 0; i < options->n_targets; i++)
+    SN_TRY_GOTO(add_target(s, config, options->rate_hz, options->targets[i], err), fail);
+  describe(s, config, options->rate_hz);
   sn_source_set_stage(source, &s->base);
   return SN_OK;
 fail:

@@ -5,6 +5,11 @@
  *                stft       of shorter frames in it (data.stft_window, data.stft_hop)
  *   targets      patch      the conditioned samples, whatever the token holds
  *                spectrum   the log amplitudes of the whole patch, under the same data.spectrum_* settings
+ *                neuro      neurodynamics statistics of the window (modalities/eeg/neurodynamics.h, sn_neuro_summary): of nine
+ *                           regions of the head and their pairs, so that the length is the same for every headset.  They are
+ *                           of the conditioned, normalised signal that the tokens are cut from, put together again from
+ *                           its patches; what was not measured, or lies between patches that leave gaps, is missing.
+ *                           A sample of which no channel has a position is SN_E_ARGUMENT: it has no regions.
  * (docs/objectives/mae.md says how they are used.)  Coordinates, channels and positions stay as they are.  A token without
  * a spectrum (fewer than half of its samples measured) stays in its place with zeros, all invalid.
  *
@@ -19,10 +24,17 @@
  * data.stft_window data.stft_hop; ended by a line with key NULL. */
 extern const sn_config_entry sn_token_stage_config[];
 
-/* Gives the source the stage that the settings and targets (n_targets names) ask for; none when tokens are waveforms and no
- * target is wanted.  rate_hz: of the samples of a patch.  SN_E_ARGUMENT names the key, or a target that these data cannot
- * deliver. */
-SN_MUST_CHECK sn_status sn_token_stage_attach(sn_source *source, const sn_config *config, double rate_hz,
-                                              const char (*targets)[SN_TARGET_NAME], int n_targets, sn_error *err);
+typedef struct sn_token_stage_options {
+  double rate_hz;         /* of the samples of a patch */
+  int64_t patch_stride;   /* samples from one patch to the next; 0: the patch's length */
+  int64_t window_patches; /* most patches of one channel in a sample: neuro statistics are of windows of this length */
+  int n_targets;
+  const char (*targets)[SN_TARGET_NAME];
+} sn_token_stage_options;
+
+/* Gives the source the stage that settings and targets ask for; none when tokens are waveforms and no target is wanted.
+ * SN_E_ARGUMENT names the key, or a target that these data cannot deliver. */
+SN_MUST_CHECK sn_status sn_token_stage_attach(sn_source *source, const sn_config *config,
+                                              const sn_token_stage_options *options, sn_error *err);
 
 #endif

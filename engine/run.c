@@ -1,5 +1,6 @@
 #include "engine/run.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -125,10 +126,17 @@ sn_status sn_run_attach_stage(sn_source *source, const sn_config *config, bool w
                    needs.targets[0]);
   return SN_OK;
 #else
-  const bool synthetic = strcmp(sn_config_text(config, "data.dir"), "synthetic") == 0;
-  const double patch_s = synthetic ? source->patch_step_s : sn_config_real(config, "data.patch");
-  return sn_token_stage_attach(source, config, (double)source->patch_size / patch_s,
-                               (const char (*)[SN_TARGET_NAME])needs.targets, needs.n_targets, err);
+  sn_token_stage_options o = {.n_targets = needs.n_targets, .targets = (const char (*)[SN_TARGET_NAME])needs.targets};
+  if (strcmp(sn_config_text(config, "data.dir"), "synthetic") == 0) {
+    o.rate_hz = (double)source->patch_size / source->patch_step_s;
+    o.window_patches = source->max_tokens / source->n_channel_ids;
+  } else {
+    const double patch_s = sn_config_real(config, "data.patch"), window_s = sn_config_real(config, "data.window");
+    o.rate_hz = (double)source->patch_size / patch_s;
+    o.patch_stride = (int64_t)floor(source->patch_step_s * o.rate_hz + 0.5);
+    o.window_patches = 1 + (int64_t)floor((window_s - patch_s) / source->patch_step_s + 1e-6);
+  }
+  return sn_token_stage_attach(source, config, &o, err);
 #endif
 }
 

@@ -14,6 +14,8 @@
 #include "engine/model.h"
 #include "engine/run.h"
 #include "engine/statistics.h"
+#include "modalities/eeg/layout.h"
+#include "modalities/eeg/neurodynamics.h"
 #include "modalities/signal/spectral.h"
 
 enum { P = 20, WINDOWS = 30 };
@@ -42,7 +44,8 @@ static sn_source *staged(const char *extra, const char (*targets)[SN_TARGET_NAME
   sn_config *config = make_config(extra);
   sn_source *source = make_source();
   sn_error err;
-  if (sn_token_stage_attach(source, config, 20, targets, n, &err) != SN_OK) fail_msg("%s", err.message);
+  const sn_token_stage_options o = {.rate_hz = 20, .window_patches = 5, .targets = targets, .n_targets = n};
+  if (sn_token_stage_attach(source, config, &o, &err) != SN_OK) fail_msg("%s", err.message);
   sn_config_destroy(config);
   return source;
 }
@@ -124,6 +127,74 @@ static void test_unmeasured_tokens(void **state) {
   sn_source_destroy(source);
 }
 
+/* Statistics of the window that the patches were cut from, overlapping or not; what lacks a patch lacks its statistics. */
+static void test_neuro_target(void **state) {
+  static const char NEURO[1][SN_TARGET_NAME] = {"neuro"};
+  enum { CHANNELS = 4, RATE = 100, LENGTH = 4 * RATE, PATCH = RATE };
+  static double x[CHANNELS * LENGTH];
+  double expected[SN_NEURO_SUMMARY];
+  int32_t regions[CHANNELS];
+  const double places[CHANNELS][3] = {{-0.05, 0.07, 0.06}, {0.05, 0.07, 0.06}, {-0.05, -0.07, 0.06}, {0.0, 0.0, 0.135}};
+  const sn_neuro_options options = {.rate_hz = RATE, .n_samples = LENGTH};
+  sn_neuro *neuro;
+  for (int c = 0; c < CHANNELS; c++) {
+    regions[c] = sn_neuro_region(places[c], SN_HEAD_RADIUS_M);
+    for (int i = 0; i < LENGTH; i++) /* as floats, as in a patch */
+      x[c * LENGTH + i] = (float)(sin(0.6 * i + c) + 0.5 * sin(0.11 * (c + 2) * i) + 0.3 * sin(2.1 * i + 0.2 * c * i));
+  }
+  assert_int_equal(sn_neuro_create(&options, &neuro, NULL), SN_OK);
+  assert_int_equal(sn_neuro_summary(expected, neuro, x, CHANNELS, regions, NULL), SN_OK);
+  for (int overlap = 0; overlap < 2; overlap++) {
+    const int stride = overlap ? PATCH / 2 : PATCH, n = (LENGTH - PATCH) / stride + 1;
+    const sn_token_stage_options o = {.rate_hz = RATE, .patch_stride = stride, .window_patches = n, .targets = NEURO,
+                                      .n_targets = 1};
+    sn_config *config = make_config("");
+    sn_source *source = make_source();
+    sn_sample *sample;
+    sn_error err;
+    source->patch_size = PATCH;
+    assert_int_equal(sn_token_stage_attach(source, config, &o, &err), SN_OK);
+    assert_true(!source->stage->targets[0].per_token && source->stage->targets[0].width == SN_NEURO_SUMMARY);
+    assert_int_equal(sn_sample_create(CHANNELS * n, PATCH, false, &sample, NULL), SN_OK);
+    for (int t = 0; t < CHANNELS * n; t++) {
+      const int c = t / n, p = t % n;
+      sample->series[t] = c;
+      sample->positions[t] = p;
+      for (int k = 0; k < 3; k++) sample->coordinates[4 * t + k] = (float)places[c][k];
+      for (int i = 0; i < PATCH; i++) sample->patches[t * PATCH + i] = (float)x[c * LENGTH + p * stride + i];
+    }
+    assert_int_equal(source->stage->vtable->apply(source->stage, sample, &err), SN_OK);
+    int64_t n_valid = 0;
+    for (int j = 0; j < SN_NEURO_SUMMARY; j++) {
+      assert_int_equal(sample->targets[0].valid[j], isfinite(expected[j]) != 0);
+      if (!isfinite(expected[j])) continue;
+      assert_true(sample->targets[0].values[j] == (float)expected[j]);
+      n_valid++;
+    }
+    assert_true(n_valid > 40);
+    /* A channel without its last patch is a window with a hole. */
+    sample->n_targets = 0;
+    sn_free(sample->targets[0].values);
+    sn_free(sample->targets[0].valid);
+    sample->n_tokens--;
+    assert_int_equal(source->stage->vtable->apply(source->stage, sample, &err), SN_OK);
+    int64_t fewer = 0;
+    for (int j = 0; j < SN_NEURO_SUMMARY; j++) fewer += sample->targets[0].valid[j];
+    assert_true(fewer < n_valid);
+    /* Without a single position there are no regions. */
+    memset(sample->coordinates, 0, (size_t)sample->n_tokens * 4 * sizeof(float));
+    sample->n_targets = 0;
+    sn_free(sample->targets[0].values);
+    sn_free(sample->targets[0].valid);
+    assert_int_equal(source->stage->vtable->apply(source->stage, sample, &err), SN_E_ARGUMENT);
+    assert_non_null(strstr(err.message, "position"));
+    sn_sample_destroy(sample);
+    sn_source_destroy(source);
+    sn_config_destroy(config);
+  }
+  sn_neuro_destroy(neuro);
+}
+
 static void test_refusals(void **state) {
   static const char UNKNOWN[1][SN_TARGET_NAME] = {"clean"};
   const struct {
@@ -136,8 +207,9 @@ static void test_refusals(void **state) {
     sn_config *config = make_config(CASES[i].extra);
     sn_source *source = make_source();
     sn_error err;
-    assert_int_equal(sn_token_stage_attach(source, config, 20, CASES[i].targets, CASES[i].targets != NULL, &err),
-                     SN_E_ARGUMENT);
+    const sn_token_stage_options o = {.rate_hz = 20, .window_patches = 5, .targets = CASES[i].targets,
+                                      .n_targets = CASES[i].targets != NULL};
+    assert_int_equal(sn_token_stage_attach(source, config, &o, &err), SN_E_ARGUMENT);
     assert_non_null(strstr(err.message, CASES[i].says));
     assert_null(source->stage);
     sn_source_destroy(source);
@@ -282,10 +354,11 @@ static void test_memory(void **state) {
   sn_config *config = make_config("data.tokens=log_rfft\n");
   sn_source *plain = make_source();
   sn_error err;
+  const sn_token_stage_options o = {.rate_hz = 20, .window_patches = 5, .targets = BOTH, .n_targets = 2};
   for (fault_begin(); fault_next();) {
     sn_sample *sample = NULL;
     sn_source source = *plain;
-    sn_status status = sn_token_stage_attach(&source, config, 20, BOTH, 2, &err);
+    sn_status status = sn_token_stage_attach(&source, config, &o, &err);
     if (status == SN_OK) status = sn_source_read(&source, 0, 0, 0, &sample, &err);
     fault_check(status);
     sn_sample_destroy(sample);
@@ -300,6 +373,7 @@ int main(void) {
       cmocka_unit_test(test_plain_tokens_are_untouched), cmocka_unit_test(test_tokens_and_targets),
       cmocka_unit_test(test_stft_tokens),                cmocka_unit_test(test_unmeasured_tokens),
       cmocka_unit_test(test_refusals),                   cmocka_unit_test(test_packs_carry_targets),
+      cmocka_unit_test(test_neuro_target),
       cmocka_unit_test(test_statistics),                 cmocka_unit_test(test_standardized_input),
       cmocka_unit_test(test_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
