@@ -7,13 +7,19 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "alloc_fault.h"
+#include "core/fs.h"
+#include "core/stream.h"
 #include "datasets/token_stage.h"
 #include "engine/model.h"
 #include "engine/run.h"
 #include "engine/statistics.h"
+#include "engine/train.h"
 #include "modalities/eeg/layout.h"
 #include "modalities/eeg/neurodynamics.h"
 #include "modalities/signal/spectral.h"
@@ -350,6 +356,84 @@ static void test_standardized_input(void **state) {
   sn_config_destroy(config);
 }
 
+/* --- end to end --------------------------------------------------------------------------------------------------- */
+
+static sn_status train(const char *run, const char *extra, bool resume, int64_t stop_after, sn_train_result *result,
+                       sn_error *err) {
+  char settings[1024];
+  snprintf(settings, sizeof settings, "train.steps=6\ntrain.pack_tokens=64\ntrain.checkpoint_every=2\ntrain.ema=0.9\n"
+                                      "train.threads=2\n%s", extra);
+  sn_config *config = make_config(settings);
+  sn_run_data *data = NULL;
+  sn_status status = sn_run_data_open(config, run, resume, NULL, &data, err);
+  if (status == SN_OK) {
+    sn_train_options o = {.config = config, .source = sn_run_data_source(data), .run = run, .resume = resume,
+                          .stop_after = stop_after};
+    status = sn_train(&o, result, err);
+  }
+  sn_run_data_destroy(data);
+  sn_config_destroy(config);
+  return status;
+}
+
+static void assert_same_file(const char *a, const char *b, const char *name) {
+  char path[512], *data[2];
+  int64_t n[2];
+  for (int i = 0; i < 2; i++) {
+    sn_stream *stream;
+    snprintf(path, sizeof path, "%s/%s", i ? b : a, name);
+    assert_int_equal(sn_stream_open(path, &stream, NULL), SN_OK);
+    assert_int_equal(sn_stream_read_all(stream, 1 << 28, &data[i], &n[i], NULL), SN_OK);
+    sn_stream_close(stream);
+  }
+  assert_int_equal(n[0], n[1]);
+  assert_memory_equal(data[0], data[1], (size_t)n[0]);
+  for (int i = 0; i < 2; i++) sn_free(data[i]);
+}
+
+/* Spectral tokens train, resume to the same bytes, and load for others with their statistics; a run is not resumed with
+ * tokens of another kind. */
+static void test_runs(void **state) {
+  static const char *const SETTINGS[] = {
+      "data.tokens=log_rfft\nmodel.input=standardized\nmae.target=waveform\n",
+      "mae.target=spectrum\nmae.target_standardize=true\n",
+      "data.tokens=stft\ndata.spectrum_normalize=patch\nmae.target=spectrum\nmae.loss=smooth_l1\nmae.pooled_weight=0.1\n"};
+  char root[64] = "/tmp/sonde_stage_XXXXXX";
+  sn_error err;
+  assert_non_null(mkdtemp(root));
+  for (int i = 0; i < 3; i++) {
+    char whole[96], parts[96];
+    sn_train_result r;
+    snprintf(whole, sizeof whole, "%s/whole%d", root, i);
+    snprintf(parts, sizeof parts, "%s/parts%d", root, i);
+    if (train(whole, SETTINGS[i], false, 0, &r, &err) != SN_OK) fail_msg("%s", err.message);
+    assert_true(isfinite(r.loss));
+    assert_int_equal(train(parts, SETTINGS[i], false, 3, &r, &err), SN_OK);
+    assert_int_equal(train(parts, SETTINGS[i], true, 0, &r, &err), SN_OK);
+    assert_true(r.resumed && r.start_step == 2);
+    assert_same_file(whole, parts, "checkpoints/step-000000006/model.safetensors");
+    assert_same_file(whole, parts, "checkpoints/step-000000006/ema.safetensors");
+    assert_same_file(whole, parts, "checkpoints/step-000000006/optimizer.safetensors");
+    assert_same_file(whole, parts, "metrics.jsonl");
+    sn_config *config = make_config(SETTINGS[i]);
+    sn_model *model;
+    if (sn_model_load(whole, config, -1, true, NULL, &model, NULL, &err) != SN_OK) fail_msg("%s", err.message);
+    for (int64_t k = 0; k < sn_params_count(model->params); k++) {
+      const sn_param *p = sn_params_at(model->params, k);
+      if (p->fixed && strstr(p->name, ".std") != NULL) assert_true(sn_tensor_get(&p->value, 0) > 0);
+    }
+    sn_model_destroy(model);
+    sn_config_destroy(config);
+  }
+  char first[96];
+  sn_train_result r;
+  snprintf(first, sizeof first, "%s/whole0", root);
+  assert_int_equal(train(first, "train.steps=8\ndata.tokens=log_rfft\nmodel.input=standardized\nmae.target=waveform\n"
+                                "data.spectrum_floor=0.01\n", true, 0, &r, &err), SN_E_STATE);
+  assert_non_null(strstr(err.message, "data have changed"));
+  assert_int_equal(sn_remove_tree(root, NULL), SN_OK);
+}
+
 static void test_memory(void **state) {
   sn_config *config = make_config("data.tokens=log_rfft\n");
   sn_source *plain = make_source();
@@ -375,6 +459,6 @@ int main(void) {
       cmocka_unit_test(test_refusals),                   cmocka_unit_test(test_packs_carry_targets),
       cmocka_unit_test(test_neuro_target),
       cmocka_unit_test(test_statistics),                 cmocka_unit_test(test_standardized_input),
-      cmocka_unit_test(test_memory)};
+      cmocka_unit_test(test_runs),                       cmocka_unit_test(test_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

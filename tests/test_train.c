@@ -209,17 +209,23 @@ static double worst_difference(const char *run_a, const char *run_b) {
 }
 
 static void test_two_ranks_equal_one(void **state) {
-  char one[320], two[320];
-  const char *base = "train.packs_per_step=2\ntrain.dtype=f64\ntrain.threads=1\n";
-  const char *extra[2] = {base, base};
-  rank_call calls[2];
-  train("one_rank", base, false, 0, one);
-  snprintf(two, sizeof two, "%s/two_ranks", root);
-  run_ranks(2, two, extra, calls);
-  for (int i = 0; i < 2; i++)
-    if (calls[i].status != SN_OK) fail_msg("rank %d: %s", i, calls[i].err.message);
-  const double worst = worst_difference(one, two);
-  if (!(worst <= 1e-9)) fail_msg("two ranks differ from one by %g", worst);
+  static const char *const BASES[] = {
+      "train.packs_per_step=2\ntrain.dtype=f64\ntrain.threads=1\n",
+      "train.packs_per_step=2\ntrain.dtype=f64\ntrain.threads=1\nmodel.input=standardized\nmae.target=raw\n"
+      "mae.target_standardize=true\nmae.visible_weight=0.3\nmae.pooled_weight=0.5\nmae.mask=time\n"};
+  for (int i = 0; i < 2; i++) {
+    char one[320], two[320], name[32];
+    const char *extra[2] = {BASES[i], BASES[i]};
+    rank_call calls[2];
+    snprintf(name, sizeof name, "one_rank_%d", i);
+    train(name, BASES[i], false, 0, one);
+    snprintf(two, sizeof two, "%s/two_ranks_%d", root, i);
+    run_ranks(2, two, extra, calls);
+    for (int r = 0; r < 2; r++)
+      if (calls[r].status != SN_OK) fail_msg("rank %d: %s", r, calls[r].err.message);
+    const double worst = worst_difference(one, two);
+    if (!(worst <= 1e-9)) fail_msg("two ranks differ from one by %g", worst);
+  }
 }
 
 /* The same tokens in one step, as one pack or as four: 4 x 256 equals 1024 (sums before means, fault 29). */
