@@ -178,6 +178,7 @@ void sn_probe_items_destroy(sn_probe_items *items) {
   sn_free(items->usable);
   sn_free(items->windows);
   sn_free(items->item_of);
+  sn_free(items->columns);
   sn_free(items);
 }
 
@@ -194,25 +195,40 @@ static sn_status note_usable(sn_probe_items *items, const uint8_t *present, cons
   return SN_OK;
 }
 
+/* Places of the channels that occur in any item, in the order of their numbers. */
+static sn_status note_channels(sn_probe_items *items, const uint8_t *seen, int64_t n_ids, sn_error *err) {
+  SN_TRY(sn_alloc(&items->columns, n_ids > 0 ? n_ids : 1, sizeof *items->columns, "channels", err));
+  items->n_columns = 0;
+  for (int64_t i = 0; i < n_ids; i++) items->columns[i] = seen[i] ? (int32_t)items->n_columns++ : -1;
+  if (items->n_columns == 0) items->n_columns = 1; /* channels without numbers share one place */
+  return SN_OK;
+}
+
 sn_status sn_probe_encode(sn_probe_items *items, sn_device *device, const sn_model *model, sn_pool_kind pool, int64_t n_threads,
                           const sn_log *log, double **x, int64_t *width, sn_error *err) {
-  const sn_feature_options options = {.pool = pool, .n_threads = n_threads, .product = SN_F32, .log = *log};
+  const int64_t n_ids = sn_encoder_data_of(model->encoder)->n_channel_ids;
+  uint8_t *seen = NULL;
+  sn_feature_options options = {.pool = pool, .n_threads = n_threads, .product = SN_F32, .log = *log,
+                                .columns = items->columns, .n_columns = items->n_columns};
   sn_feature_report report;
   float *features = NULL;
   uint8_t *present = NULL;
   double *mean = NULL;
   int64_t *count = NULL, size = 0, items_size = 0;
   sn_status status;
-  *width = sn_pool_width(pool, model->encoder, items->source->max_tokens);
+  *width = sn_feature_width(&options, model, items->source);
   if (!sn_mul_ok(items->n_windows, *width, &size) || !sn_mul_ok(items->n, *width, &items_size))
     return sn_fail(err, SN_E_MEMORY, "%" PRId64 " windows of %" PRId64 " features are too many", items->n_windows, *width);
   SN_TRY_GOTO(sn_alloc(&features, size, sizeof *features, "features", err), done);
   SN_TRY_GOTO(sn_alloc(&present, items->n_windows, 1, "features", err), done);
   SN_TRY_GOTO(sn_alloc(&mean, items_size, sizeof *mean, "features", err), done);
   SN_TRY_GOTO(sn_alloc(&count, items->n, sizeof *count, "features", err), done);
+  if (items->columns == NULL) SN_TRY_GOTO(sn_alloc(&seen, n_ids, 1, "channels", err), done);
+  options.channels_seen = seen;
   SN_TRY_GOTO(sn_features_extract(device, model, items->source, items->windows, items->n_windows, &options, features, present,
                                   &report, err), done);
   if (items->usable == NULL) SN_TRY_GOTO(note_usable(items, present, &report, err), done);
+  if (items->columns == NULL && seen != NULL) SN_TRY_GOTO(note_channels(items, seen, n_ids, err), done);
   for (int64_t w = 0; w < items->n_windows; w++) {
     const int64_t i = items->item_of[w];
     if (!present[w]) continue;
@@ -224,6 +240,7 @@ sn_status sn_probe_encode(sn_probe_items *items, sn_device *device, const sn_mod
   *x = mean;
   mean = NULL;
 done:
+  sn_free(seen);
   sn_free(features);
   sn_free(present);
   sn_free(mean);

@@ -54,25 +54,42 @@ static void pool_moments(const float *features, int64_t first, int64_t last, int
   }
 }
 
-static sn_status pool_per_channel(const sn_encoder *encoder, const sn_encoder_input *in, const float *features,
-                                  int64_t sample, int64_t first, float *out, sn_error *err) {
-  const int64_t c = sn_encoder_width(encoder);
-  int64_t n_channels = sn_encoder_data_of(encoder)->n_channel_ids;
-  if (n_channels < 1) n_channels = 1;
-  double *sums = NULL;
-  int64_t *counts = NULL;
-  sn_status status;
-  SN_TRY_GOTO(sn_alloc(&sums, n_channels * c, sizeof *sums, "channel pooling", err), done);
-  SN_TRY_GOTO(sn_alloc(&counts, n_channels, sizeof *counts, "channel pooling", err), done);
-  for (int64_t r = first; r < in->offsets[sample + 1]; r++) {
-    const int64_t token = in->row_token != NULL ? in->row_token[r] : r;
-    const int64_t ch = in->channels[token] >= 0 ? in->channels[token] : 0;
-    counts[ch]++;
-    for (int64_t j = 0; j < c; j++) sums[ch * c + j] += features[r * c + j];
+/* Adds one sample's rows to sums (n_columns, C) and counts (n_columns). */
+static sn_status add_channels(const sn_encoder *encoder, const sn_encoder_input *in, const float *features, int64_t sample,
+                              const int32_t *columns, double *sums, int64_t *counts, sn_error *err) {
+  const int64_t c = sn_encoder_width(encoder), n_ids = sn_encoder_data_of(encoder)->n_channel_ids;
+  for (int64_t r = in->offsets[sample] + sn_encoder_n_special(encoder); r < in->offsets[sample + 1]; r++) {
+    const int64_t id = in->channels[in->row_token != NULL ? in->row_token[r] : r];
+    if (id < 0 && n_ids > 0)
+      return sn_fail(err, SN_E_ARGUMENT, "pool per_channel: a channel that is not in the table of names has no place of its own; "
+                     "use mean");
+    const int64_t column = id < 0 ? 0 : columns != NULL ? columns[id] : id;
+    if (column < 0) continue;
+    counts[column]++;
+    for (int64_t j = 0; j < c; j++) sums[column * c + j] += features[r * c + j];
   }
-  for (int64_t ch = 0; ch < n_channels; ch++)
-    for (int64_t j = 0; j < c; j++) out[ch * c + j] = counts[ch] ? (float)(sums[ch * c + j] / (double)counts[ch]) : 0.0f;
-  status = SN_OK;
+  return SN_OK;
+}
+
+sn_status sn_pool_channels(const sn_encoder *encoder, const sn_encoder_input *input, const float *features,
+                           const int32_t *columns, int64_t n_columns, float *pooled, sn_error *err) {
+  const int64_t c = sn_encoder_width(encoder);
+  double *sums = NULL;
+  int64_t *counts = NULL, size;
+  sn_status status;
+  if (sn_encoder_n_latents(encoder) > 0)
+    return sn_fail(err, SN_E_ARGUMENT, "pool per_channel: this encoder's rows are latent sources, not channels "
+                   "(model.latent_sources); use mean");
+  if (!sn_mul_ok(n_columns, c, &size)) return sn_fail(err, SN_E_MEMORY, "channel pooling: too many channels");
+  SN_TRY_GOTO(sn_alloc(&sums, size, sizeof *sums, "channel pooling", err), done);
+  SN_TRY_GOTO(sn_alloc(&counts, n_columns, sizeof *counts, "channel pooling", err), done);
+  for (int64_t s = 0; s < input->n_samples; s++) {
+    float *out = pooled + s * size;
+    memset(sums, 0, (size_t)size * sizeof *sums);
+    memset(counts, 0, (size_t)n_columns * sizeof *counts);
+    SN_TRY_GOTO(add_channels(encoder, input, features, s, columns, sums, counts, err), done);
+    for (int64_t i = 0; i < size; i++) out[i] = counts[i / c] ? (float)(sums[i] / (double)counts[i / c]) : 0.0f;
+  }
 done:
   sn_free(sums);
   sn_free(counts);
@@ -83,9 +100,8 @@ sn_status sn_pool_features(sn_pool_kind kind, const sn_encoder *encoder, const s
                            const float *features, int64_t tokens_per_sample, float *pooled, sn_error *err) {
   const int64_t c = sn_encoder_width(encoder), width = sn_pool_width(kind, encoder, tokens_per_sample);
   const bool has_class = sn_encoder_has_class_token(encoder);
-  if (kind == SN_POOL_PER_CHANNEL && sn_encoder_n_latents(encoder) > 0)
-    return sn_fail(err, SN_E_ARGUMENT, "pool per_channel: this encoder's rows are latent sources, not channels "
-                   "(model.latent_sources); use mean");
+  if (kind == SN_POOL_PER_CHANNEL)
+    return sn_pool_channels(encoder, input, features, NULL, width / sn_encoder_width(encoder), pooled, err);
   if (kind == SN_POOL_CLS && !has_class)
     return sn_fail(err, SN_E_ARGUMENT, "pool cls: this encoder has no class token (model.class_token: false); use mean");
   for (int64_t s = 0; s < input->n_samples; s++) {
@@ -102,7 +118,7 @@ sn_status sn_pool_features(sn_pool_kind kind, const sn_encoder *encoder, const s
                          (long long)(last - first), (long long)tokens_per_sample);
         memcpy(out, features + first * c, (size_t)((last - first) * c) * sizeof(float));
         break;
-      case SN_POOL_PER_CHANNEL: SN_TRY(pool_per_channel(encoder, input, features, s, first, out, err)); break;
+      case SN_POOL_PER_CHANNEL: break;
     }
   }
   return SN_OK;

@@ -23,4 +23,10 @@ int64_t sn_pool_width(sn_pool_kind kind, const sn_encoder *encoder, int64_t toke
 SN_MUST_CHECK sn_status sn_pool_features(sn_pool_kind kind, const sn_encoder *encoder, const sn_encoder_input *input,
                                          const float *features, int64_t tokens_per_sample, float *pooled, sn_error *err);
 
+/* per_channel over some channels only: columns (n_channel_ids) gives each channel's place among n_columns, -1 leaves it out,
+ * so that a table of hundreds of names costs what is there.  pooled (n_samples, n_columns * C) [out]. NULL columns: the place
+ * is the channel's number. A channel without a number (of an encoder that has numbers) is SN_E_ARGUMENT. */
+SN_MUST_CHECK sn_status sn_pool_channels(const sn_encoder *encoder, const sn_encoder_input *input, const float *features,
+                                         const int32_t *columns, int64_t n_columns, float *pooled, sn_error *err);
+
 #endif

@@ -65,6 +65,9 @@ static sn_status encode(extraction *x, const sn_encoder_input *input, float *poo
   }
   sn_tape_reset(x->tape);
   SN_TRY(sn_encoder_forward(x->tape, &y, x->model->encoder, input, 0, SN_F32, err));
+  if (x->options->pool == SN_POOL_PER_CHANNEL && x->options->columns != NULL)
+    return sn_pool_channels(x->model->encoder, input, y->tensor.data, x->options->columns, x->options->n_columns, pooled,
+                            err);
   return sn_pool_features(x->options->pool, x->model->encoder, input, y->tensor.data, x->tokens_per_sample, pooled,
                           err);
 }
@@ -80,6 +83,8 @@ static sn_status run_pack(extraction *x, int64_t n, float *features, uint8_t *pr
   memset(features, 0, (size_t)(n * x->width) * sizeof *features);
   SN_TRY_GOTO(sn_token_batch_pack((const sn_sample *const *)x->samples, n, &batch, err), done);
   if (batch->n_samples == 0) goto done;
+  for (int64_t t = 0; x->options->channels_seen != NULL && t < batch->n_tokens; t++)
+    if (batch->channels[t] >= 0) x->options->channels_seen[batch->channels[t]] = 1;
   SN_TRY_GOTO(sn_encoder_input_create_all(x->model->encoder, batch, x->slots, x->per_pack, SN_F32, &input, err), done);
   SN_TRY_GOTO(sn_alloc(&pooled, batch->n_samples * x->width, sizeof *pooled, "pooled features", err), done);
   SN_TRY_GOTO(encode(x, input, pooled, err), done);
@@ -94,6 +99,12 @@ done:
   sn_encoder_input_destroy(input);
   sn_token_batch_destroy(batch);
   return status;
+}
+
+int64_t sn_feature_width(const sn_feature_options *options, const sn_model *model, const sn_source *source) {
+  if (options->pool == SN_POOL_PER_CHANNEL && options->columns != NULL)
+    return options->n_columns * sn_encoder_width(model->encoder);
+  return sn_pool_width(options->pool, model->encoder, source->max_tokens);
 }
 
 static sn_status set_up(extraction *x, sn_error *err) {
@@ -118,7 +129,7 @@ sn_status sn_features_extract(sn_device *device, const sn_model *model, sn_sourc
     return sn_fail(err, SN_E_ARGUMENT, "the data have patches of %lld values, the model was trained on %lld",
                    (long long)source->patch_size, (long long)sn_encoder_data_of(model->encoder)->patch_size);
   x.per_pack = x.slots / source->max_tokens;
-  x.width = sn_pool_width(options->pool, model->encoder, x.tokens_per_sample);
+  x.width = sn_feature_width(options, model, source);
   SN_TRY_GOTO(set_up(&x, err), done);
   int64_t n_present = 0;
   for (x.first = 0; x.first < n; x.first += x.per_pack) {

@@ -16,8 +16,14 @@ typedef struct sn_feature_options {
   sn_pool_kind pool;
   int64_t n_threads;       /* reading threads, 0: inline */
   sn_dtype product;        /* F32 or BF16 */
+  /* Pool per_channel: place of each channel id (n_channel_ids) among n_columns, -1 left out (encoders/pooling.h); NULL: all. */
+  const int32_t *columns;
+  int64_t n_columns;
+  uint8_t *channels_seen;  /* (n_channel_ids) [acc] 1 for every channel id of an encoded window; NULL: not wanted */
   sn_log log;
 } sn_feature_options;
+
+int64_t sn_feature_width(const sn_feature_options *options, const sn_model *model, const sn_source *source);
 
 typedef struct sn_feature_report {
   int64_t rejected;        /* windows empty by a rule */
@@ -25,7 +31,7 @@ typedef struct sn_feature_report {
   sn_error first_error;    /* of the first unreadable one */
 } sn_feature_report;
 
-/* windows (n): indices into source. features (n, sn_pool_width) [out], zeros where present (n) [out] is 0.
+/* windows (n): indices into source. features (n, sn_feature_width) [out], zeros where present (n) [out] is 0.
  * Nothing present at all is SN_E_ARGUMENT. */
 SN_MUST_CHECK sn_status sn_features_extract(sn_device *device, const sn_model *model, sn_source *source,
                                             const int64_t *windows, int64_t n, const sn_feature_options *options,
