@@ -22,6 +22,7 @@ static const sn_option OPTIONS[] = {
     {"seconds", "S", false, "measuring time of a row, about (default 3)"},
     {"quick", NULL, false, "half a second a row: shows that it runs, not how fast it is"},
     {"cpu-time", NULL, false, "CPU time instead of the clock's, for a busy machine, with --threads 1 (train_step, attention)"},
+    {"file", "PATH", false, "the recording of the read row (default: an example that it writes)"},
     {"profile", NULL, false, "where the time of the train_step rows goes, op by op, on standard error"},
     {"list", NULL, false, "the names, and stop"},
     {"json", NULL, false, "one JSON object on standard output"},
@@ -83,6 +84,7 @@ static sn_status read_options(const sn_args *args, sn_speed_options *o, sn_error
   o->seconds = seconds;
   o->cpu_time = sn_args_has(args, "cpu-time");
   o->profile = sn_args_has(args, "profile");
+  o->file = sn_args_get(args, "file");
   o->log = sn_terminal_log();
   if (o->profile && o->log.least > SN_LOG_INFO) o->log.least = SN_LOG_INFO;
   return check_names(args, err);

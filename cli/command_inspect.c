@@ -23,6 +23,7 @@ static const sn_option OPTIONS[] = {
     {"reference", "NAME", false, "with --beats: the annotations to compare with (default: atr, where it is there)"},
     {"tolerant", NULL, false, "read what is sound of truncated or contradicting files, and say what was repaired"},
     {"assume-unit", "UNIT", false, "unit of channels that state none"},
+    {"assume-rate", "HZ", false, "rate of the fastest channel where the file cannot tell it (EDF with records of 0 s)"},
     {"dates", NULL, false, "show when the recording began: a date of the patient"},
 #define SN_INSPECT_PART(name, help) {#name, NULL, false, help},
 #include "cli/inspect_parts.def"
@@ -76,6 +77,8 @@ static void read_channels(inspect_result *result) {
   for (int64_t c = 0; c < r->n_channels; c++) {
     inspect_channel *channel = &result->channels[c];
     if (!is_asked_for(result, c)) continue;
+    /* Trigger words are no signal: null for them, and no error unless they were asked for by name. */
+    if (r->channels[c].kind == SN_SENSOR_TRIGGER && r->channels[c].uncalibrated && request->channel == NULL) continue;
     if (request->stats) sn_inspect_fail(result, sn_inspect_compute_stats(r, c, &channel->stats, &err), &err);
     if (!request->values) continue;
     int64_t all = sn_recording_samples(r, c, -1);
@@ -172,7 +175,12 @@ static int run(const sn_args *args) {
     fprintf(stderr, "sonde inspect: %s\n", err.message);
     return 2;
   }
-  const sn_open_options options = {request.tolerant, sn_args_get(args, "assume-unit")};
+  sn_open_options options = {.tolerant = request.tolerant, .assume_unit = sn_args_get(args, "assume-unit"),
+                             .allow_no_signal = true};
+  if (sn_args_f64(args, "assume-rate", 0, &options.assume_rate_hz, &err) != SN_OK) {
+    fprintf(stderr, "sonde inspect: %s\n", err.message);
+    return 2;
+  }
   look(&result, &options);
   sn_status status = write_report(args, &result, &out, &err);
   sn_inspect_fail(&result, status, &err);

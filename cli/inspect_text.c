@@ -20,10 +20,22 @@ static sn_status put_padded(sn_string *out, const char *text, int columns, sn_er
   return sn_string_printf(out, err, "%s%*s  ", text, pad > 0 ? pad : 0, "");
 }
 
+/* Of the channels, which may differ. */
+static sn_status put_rates(const sn_recording *r, sn_string *out, sn_error *err) {
+  char slow[32], fast[32];
+  double least = INFINITY, most = 0;
+  for (int64_t c = 0; c < r->n_channels; c++) {
+    least = fmin(least, sn_recording_rate(r, c));
+    most = fmax(most, sn_recording_rate(r, c));
+  }
+  sn_format_f64(least, slow);
+  sn_format_f64(most, fast);
+  if (least == most) return sn_string_printf(out, err, "  rate       %s Hz\n", fast);
+  return sn_string_printf(out, err, "  rate       %s to %s Hz\n", slow, fast);
+}
+
 static sn_status put_head(const inspect_result *result, sn_string *out, sn_error *err) {
   const sn_recording *r = result->recording;
-  char rate[32];
-  sn_format_f64((double)r->rate_num / (double)r->rate_den, rate);
   SN_TRY(sn_string_printf(out, err, "%s\n", result->request->path));
   SN_TRY(sn_string_printf(out, err, "  format     %s%s%s%s%s\n", r->format, r->variant[0] ? " " : "", r->variant,
                           r->modality[0] ? ", " : "", r->modality));
@@ -34,7 +46,8 @@ static sn_status put_head(const inspect_result *result, sn_string *out, sn_error
   }
   if (result->request->dates && r->start_time[0] != '\0')
     SN_TRY(sn_string_printf(out, err, "  start      %s\n", r->start_time));
-  SN_TRY(sn_string_printf(out, err, "  rate       %s Hz\n", rate));
+  if (r->annotations_alone) return sn_string_printf(out, err, "  no signal: annotations alone\n");
+  SN_TRY(put_rates(r, out, err));
   SN_TRY(sn_string_printf(out, err, "  duration   %.3f s in %lld segment%s\n", sn_recording_duration(r),
                           (long long)r->n_segments, r->n_segments == 1 ? "" : "s"));
   if (r->n_segments < 2) return SN_OK;
@@ -49,6 +62,7 @@ static sn_status put_channels(const inspect_result *result, sn_string *out, sn_e
   const sn_recording *r = result->recording;
   bool stats = result->request->stats;
   int names = 4;
+  if (r->n_channels == 0) return SN_OK;
   for (int64_t c = 0; c < r->n_channels; c++)
     if (width(r->channels[c].name) > names) names = width(r->channels[c].name);
   SN_TRY(sn_string_printf(out, err, "\n    #  %-*s  %-11s  %-6s  %9s  %10s%s\n", names, "name", "kind", "unit", "rate/Hz",
@@ -98,7 +112,10 @@ static sn_status put_annotations(const inspect_result *result, sn_string *out, s
   SN_TRY(sn_string_printf(out, err, "\n  %lld annotation%s\n", (long long)list->n, list->n == 1 ? "" : "s"));
   for (int64_t i = 0; i < shown; i++) {
     const sn_annotation *a = &list->items[i];
-    SN_TRY(sn_string_printf(out, err, "    %12.3f s  %-4s  %s\n", a->onset_s, a->code, a->text != NULL ? a->text : ""));
+    const char *text = a->text == NULL || strcmp(a->text, a->code) == 0 ? "" : a->text; /* one of them, if they are the same */
+    SN_TRY(sn_string_printf(out, err, "    %12.3f s  ", a->onset_s));
+    if (!isnan(a->duration_s)) SN_TRY(sn_string_printf(out, err, "+%.3f s  ", a->duration_s));
+    SN_TRY(sn_string_printf(out, err, "%-4s%s%s\n", a->code, text[0] ? "  " : "", text));
   }
   if (shown < list->n)
     SN_TRY(sn_string_printf(out, err, "    ... %lld more (--annotations lists all)\n", (long long)(list->n - shown)));

@@ -187,7 +187,12 @@ static sn_status open_in_folder(sn_folder *folder, const char *name, const sn_op
 }
 
 /* Zero samples and zero channels are damage, whatever the reader thought of them. */
-static sn_status check_not_empty(const sn_recording *recording, const char *name, sn_error *err) {
+static sn_status check_not_empty(const sn_recording *recording, const char *name, const sn_open_options *options,
+                                 sn_error *err) {
+  if (recording->annotations_alone) {
+    if (options->allow_no_signal) return SN_OK;
+    return sn_fail(err, SN_E_UNSUPPORTED, "'%s' holds annotations and no signal", name);
+  }
   if (recording->n_channels <= 0) return sn_fail(err, SN_E_CORRUPT, "'%s' has no channel", name);
   int64_t frames = 0;
   for (int64_t s = 0; s < recording->n_segments; s++) frames += recording->segments[s].n_frames > 0;
@@ -230,8 +235,9 @@ sn_status sn_recording_open(const char *path, const sn_open_options *options, sn
     directory[n > 1 ? n - 1 : n] = '\0'; /* "/x" stands in "/" */
   }
   SN_TRY_GOTO(sn_folder_open_directory(directory, &folder, err), fail);
-  SN_TRY_GOTO(open_in_folder(folder, name, options != NULL ? options : &strict, &recording, err), fail);
-  SN_TRY_GOTO(check_not_empty(recording, name, err), fail);
+  if (options == NULL) options = &strict;
+  SN_TRY_GOTO(open_in_folder(folder, name, options, &recording, err), fail);
+  SN_TRY_GOTO(check_not_empty(recording, name, options, err), fail);
   recording->folder = folder;
   *out = recording;
   sn_free(directory);
@@ -267,6 +273,10 @@ static sn_status check_values(const sn_recording *recording, int64_t channel, in
   SN_TRY(check_range(recording, channel, segment, first, count, err));
   const sn_channel *c = &recording->channels[channel];
   if (!c->uncalibrated) return SN_OK;
+  if (c->kind == SN_SENSOR_TRIGGER)
+    return sn_fail_at(err, SN_E_UNSUPPORTED, -1, -1, c->name,
+                      "channel '%s' holds trigger words, which are no signal: its events are among the annotations",
+                      c->name);
   return sn_fail_at(err, SN_E_UNSUPPORTED, -1, -1, c->name,
                     "channel '%s' has no known unit or calibration ('%s'): its values cannot be given; name a unit "
                     "with --assume-unit",
@@ -353,7 +363,7 @@ double sn_recording_rate(const sn_recording *recording, int64_t channel) {
 double sn_recording_duration(const sn_recording *recording) {
   int64_t frames = 0;
   for (int64_t s = 0; s < recording->n_segments; s++) frames += recording->segments[s].n_frames;
-  return (double)frames * (double)recording->rate_den / (double)recording->rate_num;
+  return frames == 0 ? 0 : (double)frames * (double)recording->rate_den / (double)recording->rate_num;
 }
 
 /* ---- warnings ---- */

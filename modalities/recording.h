@@ -121,6 +121,7 @@ struct sn_recording {
   char reference[64];              /* of the EEG channels as the file states it; "" unknown */
   double line_hz;                  /* frequency of the mains as the file states it; NaN unknown */
   int64_t rate_num, rate_den;      /* frames per second, reduced */
+  bool annotations_alone;          /* no channel and no segment, by the file's intention: see allow_no_signal */
   int64_t n_channels, n_segments, n_warnings;
   sn_channel *channels;
   sn_segment *segments;
@@ -138,6 +139,8 @@ struct sn_recording {
 typedef struct sn_open_options {
   bool tolerant;            /* truncated or contradicting data: read what is sound, list each repair as a warning */
   const char *assume_unit;  /* for channels without one, or NULL */
+  bool allow_no_signal;     /* open files that hold annotations alone: no channel, no segment, rate 0/1 */
+  double assume_rate_hz;    /* of the fastest channel where the file cannot tell it (EDF record duration 0); 0: none */
 } sn_open_options;
 
 /* One per file format, listed in modalities/formats/formats.def as SN_FORMAT(name): sn_format_NAME. */
@@ -156,7 +159,8 @@ extern const sn_format *const sn_formats[];
 extern const int64_t sn_n_formats;
 
 /* Sniffs and opens a path. For a file that belongs to a header beside it (x.dat, x.mat of x.hea) the header is opened.
- * Zero samples, zero channels are SN_E_CORRUPT. options may be NULL (strict). */
+ * Zero samples, zero channels are SN_E_CORRUPT; annotations without a signal are SN_E_UNSUPPORTED, unless
+ * allow_no_signal. options may be NULL (strict). */
 SN_MUST_CHECK sn_status sn_recording_open(const char *path, const sn_open_options *options, sn_recording **out,
                                           sn_error *err);
 void sn_recording_destroy(sn_recording *recording); /* accepts NULL */

@@ -22,6 +22,7 @@ static const unit_row UNITS[] = {
     {"nT", FIELD, 1e-9},          {"T", FIELD, 1},               {"fT/cm", GRADIENT, 1e-13},
     {"pT/cm", GRADIENT, 1e-10},   {"T/m", GRADIENT, 1},          {"mmHg", PRESSURE, 1},
     {"degC", TEMPERATURE, 1},     {"\xC2\xB0" "C", TEMPERATURE, 1}, {"C", TEMPERATURE, 1},
+    {"DegC", TEMPERATURE, 1},     {"deg C", TEMPERATURE, 1},
     {"NU", ARBITRARY, 1},         {"nu", ARBITRARY, 1},
 };
 

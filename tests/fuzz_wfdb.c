@@ -128,7 +128,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (sn_folder_open_memory(f.n, f.pointers, f.data, f.sizes, &folder, NULL) != SN_OK) return 0;
   sn_format_wfdb.sniff(f.names[0], f.data[0], f.sizes[0] < 1024 ? f.sizes[0] : 1024, folder);
   for (int tolerant = 0; tolerant < 2; tolerant++) {
-    const sn_open_options options = {tolerant == 1, tolerant == 1 ? "mV" : NULL};
+    const sn_open_options options = {.tolerant = tolerant == 1, .assume_unit = tolerant == 1 ? "mV" : NULL};
     sn_recording *r = NULL;
     sn_annotations *list = NULL;
     sn_error err = {0};

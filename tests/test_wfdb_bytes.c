@@ -736,7 +736,7 @@ static void units(void **state) {
   assert_int_equal(sn_recording_read(c.recording, 0, 0, 0, 1, &v, NULL), SN_E_UNSUPPORTED);
   case_stored(&c, 0, 0, 0, 1, (const int32_t[]){10});
   sn_recording *assumed = NULL;
-  const sn_open_options options = {false, "uV"};
+  const sn_open_options options = {.assume_unit = "uV"};
   assert_int_equal(sn_format_wfdb.open(c.folder, "r.hea", &options, &assumed, NULL), SN_OK);
   assert_int_equal(sn_recording_read(assumed, 0, 0, 0, 1, &v, NULL), SN_OK);
   assert_true(fabs(v - 1e-3) < 1e-18 && assumed->channels[0].unit_assumed);

@@ -17,7 +17,7 @@ static sn_recording *must_open(const char *name, bool tolerant) {
   char path[1024];
   sn_recording *r = NULL;
   sn_error err;
-  const sn_open_options options = {tolerant, NULL};
+  const sn_open_options options = {.tolerant = tolerant};
   snprintf(path, sizeof path, "%s/%s", data_folder, name);
   if (sn_recording_open(path, &options, &r, &err) != SN_OK) fail_msg("%s: %s", name, err.message);
   return r;
@@ -297,7 +297,7 @@ static void damaged_copies(void **state) {
       sn_recording *r = NULL;
       sn_annotations *list = NULL;
       sn_error err = {0};
-      const sn_open_options options = {tolerant == 1, NULL};
+      const sn_open_options options = {.tolerant = tolerant == 1};
       bool said = rows[i].word == NULL;
       snprintf(path, sizeof path, "%s/eeg/mutated/wfdb/%s/100.hea", data_folder, rows[i].folder);
       sn_status status = sn_recording_open(path, &options, &r, &err);

@@ -27,7 +27,7 @@ typedef struct wfdb_case {
 static inline wfdb_case case_open_files(int64_t n, const char *const *names, const void *const *data,
                                         const int64_t *sizes, bool tolerant) {
   wfdb_case c = {0};
-  const sn_open_options options = {tolerant, NULL};
+  const sn_open_options options = {.tolerant = tolerant};
   c.status = sn_folder_open_memory(n, names, data, sizes, &c.folder, &c.err);
   if (c.status == SN_OK) c.status = sn_format_wfdb.open(c.folder, names[0], &options, &c.recording, &c.err);
   return c;

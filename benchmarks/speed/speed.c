@@ -40,6 +40,7 @@ const sn_speed_case sn_speed_cases[] = {
      sn_speed_step_with_loader},
     {"loader/ecg", "a synthetic ECG cohort (WFDB, 12 leads, 250 Hz): read, condition, tokenize, masks; one thread", "ecg",
      sn_speed_loader},
+    {"read", "a recording's values, whole and in windows: --file, or an EDF example of 64 channels", "", sn_speed_read},
 #endif
     {"start/vit_t", "from the command to its first training step, synthetic tokens", "synthetic-tiny", sn_speed_start},
 };

@@ -20,6 +20,7 @@ typedef struct sn_speed_options {
   bool cpu_time;       /* times are the process's CPU time, all threads together: on a busy machine, with one thread */
   bool profile;        /* a line per op and shape to log, most expensive first */
   const char *command; /* path of the command: rows that measure its start */
+  const char *file;    /* the read row: this recording; NULL: an example that it writes itself */
   const char *folder;  /* for temporary files of this row; made and removed by the caller */
   sn_log log;
 } sn_speed_options;

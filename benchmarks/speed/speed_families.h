@@ -27,6 +27,12 @@ SN_MUST_CHECK sn_status sn_speed_loader(const sn_speed_options *options, const c
 /* setting: a preset.  Fields: ms (from the command's start to the end of its first step). */
 SN_MUST_CHECK sn_status sn_speed_start(const sn_speed_options *options, const char *setting, sn_speed_row *row,
                                        sn_error *err);
+/* A recording's samples as float64 in their units, from the page cache.  Fields: ms (open, read every channel of every
+ * segment into fresh memory, close), window_ms (one of `windows` random windows of 4 s, all channels, of an open recording),
+ * mb_per_s (float64 values that come out), samples, channels, and sums over values and windows (speed_read.c) that another reader
+ * must come to as well.  Not in the minimal build. */
+SN_MUST_CHECK sn_status sn_speed_read(const sn_speed_options *options, const char *setting, sn_speed_row *row,
+                                      sn_error *err);
 
 /* --- a training step that is taken apart -------------------------------------------------------------------------- */
 
