@@ -141,7 +141,7 @@ void fuzz_recording(const sn_format *format, const char *name, const uint8_t *da
   if (sn_folder_open_memory(f.n, f.pointers, f.data, f.sizes, &folder, NULL) != SN_OK) return;
   format->sniff(f.names[0], f.data[0], f.sizes[0] < 1024 ? f.sizes[0] : 1024, folder);
   for (int tolerant = 0; tolerant < 2; tolerant++) {
-    const sn_open_options options = {tolerant == 1, tolerant == 1 ? "uV" : NULL};
+    const sn_open_options options = {.tolerant = tolerant == 1, .assume_unit = tolerant == 1 ? "uV" : NULL};
     sn_recording *r = NULL;
     sn_error err = {0};
     sn_status status = format->open(folder, f.names[0], &options, &r, &err);

@@ -158,7 +158,7 @@ static void test_left_out_lines_have_reasons(void **state) {
   unlink(path);
   cohort_write_text(root, "bad.hea", "bad 1 nonsense\n");
   cohort_write_text(root, "empty.hea", "");
-  cohort_write_text(root, "scan.cnt", "0       ");
+  cohort_write_text(root, "scan.cnt", "Version 3.0");
   cohort_write_text(root, "stray.dat", "0123");
   cohort_path(root, "dangling", path, sizeof path);
   assert_int_equal(symlink("/nowhere/at/all", path), 0);
