@@ -38,6 +38,7 @@ typedef struct sn_probe_options {
   const char *const *exclude;
   int64_t n_exclude;
   int64_t folds;             /* of a cross-validation made here */
+  bool folds_given;          /* by the user: refused where the runs' own parts, or --split, decide */
   double window_s;           /* length of an item of an annotation target; 0: 1 s */
   sn_pool_kind pools[SN_PROBE_POOLS];
   int64_t n_pools;

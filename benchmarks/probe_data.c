@@ -10,6 +10,7 @@
 #include "core/fs.h"
 #include "core/philox.h"
 #include "datasets/index.h"
+#include "engine/init_run.h"
 #include "engine/run.h"
 
 static const char *text_or_null(const sn_config *config, const char *key) {
@@ -31,6 +32,35 @@ static bool same_directory(const char *a, const char *b) {
   return same;
 }
 
+/* Who was seen by the runs that this one began from. */
+static sn_status open_inherited(sn_probe_run_info *run, sn_error *err) {
+  sn_dir_entry *entries = NULL;
+  char *folder = NULL;
+  int64_t n = 0;
+  sn_status status;
+  if (!sn_init_wanted(run->config)) return SN_OK;
+  SN_TRY(sn_path_join(run->path, "inputs", &folder, err));
+  if (!sn_path_is_directory(folder)) {
+    status = sn_fail(err, SN_E_STATE, "%s: began from %s, and the folder that says whom that one saw is gone: leakage cannot be "
+                     "checked", folder, sn_config_text(run->config, "init.run"));
+    goto done;
+  }
+  SN_TRY_GOTO(sn_dir_list(folder, &entries, &n, err), done);
+  SN_TRY_GOTO(sn_alloc(&run->inherited, n, sizeof *run->inherited, "inherited splits", err), done);
+  for (int64_t i = 0; i < n; i++) {
+    char *path = NULL;
+    SN_TRY_GOTO(sn_path_join(folder, entries[i].name, &path, err), done);
+    status = sn_split_load(path, NULL, &run->inherited[run->n_inherited], err);
+    sn_free(path);
+    if (status != SN_OK) goto done;
+    run->n_inherited++;
+  }
+done:
+  sn_dir_free(entries, n);
+  sn_free(folder);
+  return status;
+}
+
 static sn_status open_run(sn_probe_run_info *run, const char *path, const sn_probe_options *o, sn_error *err) {
   char *split = NULL;
   sn_status status;
@@ -43,6 +73,7 @@ static sn_status open_run(sn_probe_run_info *run, const char *path, const sn_pro
     status = sn_fail(err, SN_E_ARGUMENT, "%s was pretrained on synthetic tokens: name the recordings with --data DIR", path);
     goto done;
   }
+  SN_TRY_GOTO(open_inherited(run, err), done);
   /* Another data set has a name, labels and columns of its own. */
   if (o->data != NULL && !same_directory(o->data, sn_config_text(run->config, "data.dir"))) {
     static const char *const OWN[] = {"data.name", "data.labels", "data.key", "data.subject", "data.split", "data.store"};
@@ -58,6 +89,17 @@ done:
   return status;
 }
 
+/* An option that changes nothing is a mistake of the one who gave it. */
+static sn_status check_target_options(const sn_probe_options *o, const char *labels, sn_error *err) {
+  if (o->window_s > 0 && strncmp(o->target, "annotation:", 11) != 0)
+    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "window", "--window %g: the target '%s' has one item per recording; only items "
+                      "of annotation targets have a window of their own", o->window_s, o->target);
+  if (o->key != NULL && labels == NULL)
+    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "key", "--key %s: no labels file is named whose column it could be (--labels)",
+                      o->key);
+  return SN_OK;
+}
+
 static sn_status open_tables(sn_probe_data *d, const sn_probe_options *o, sn_error *err) {
   const sn_config *c = d->runs[0].config;
   const char *labels = text_or_null(c, "data.labels"), *key = text_or_null(c, "data.key");
@@ -65,6 +107,7 @@ static sn_status open_tables(sn_probe_data *d, const sn_probe_options *o, sn_err
   sn_index_options index = {.name = text_or_null(c, "data.name"), .n_threads = o->n_threads > 0 ? o->n_threads : 2,
                             .assume_unit = text_or_null(c, "data.assume_unit"), .log = o->log};
   const bool needs_table = strchr(o->target, ':') == NULL;
+  SN_TRY(check_target_options(o, labels, err));
   if (needs_table && labels == NULL)
     return sn_fail(err, SN_E_ARGUMENT,
                    "target '%s' is a column of a labels file, but none is named: give --labels FILE --key COLUMN (or a target "
@@ -309,12 +352,21 @@ static sn_status note_leak(leak *l, const sn_probe_data *d, int64_t row, bool pe
   return SN_OK;
 }
 
+/* Recordings without a label that was asked for are not tested, and cannot leak. used (n) [out]. */
+static sn_status mark_used(const sn_probe_data *d, uint8_t **used, sn_error *err) {
+  SN_TRY(sn_alloc(used, d->manifest->n, 1, "leakage", err));
+  for (int64_t i = 0; i < d->labels->n; i++) (*used)[d->labels->items[i].recording] = 1;
+  return SN_OK;
+}
+
 static sn_status leak_of_fold(const sn_probe_data *d, int64_t fold, const sn_split *split, leak *l, sn_error *err) {
-  seen s;
+  seen s = {.n_people = 0};
+  uint8_t *used = NULL;
   sn_status status;
+  SN_TRY_GOTO(mark_used(d, &used, err), done);
   SN_TRY_GOTO(gather_seen(d, split, &s, err), done);
   for (int64_t i = 0; i < d->manifest->n; i++) {
-    if (d->parts[fold * d->manifest->n + i] != SN_PART_TEST) continue;
+    if (d->parts[fold * d->manifest->n + i] != SN_PART_TEST || !used[i]) continue;
     const char *sum = d->manifest->rows[i].cells[SN_MANIFEST_CHECKSUM], *id = d->subjects->ids[i];
     const bool content = contains(s.contents, s.n_contents, sn_hash64(sum, (int64_t)strlen(sum)));
     const bool person = contains(s.people, s.n_people, sn_probe_data_group(d, i)) ||
@@ -322,6 +374,7 @@ static sn_status leak_of_fold(const sn_probe_data *d, int64_t fold, const sn_spl
     if (content || person) SN_TRY_GOTO(note_leak(l, d, i, person || content, content, err), done);
   }
 done:
+  sn_free(used);
   seen_free(&s);
   return status;
 }
@@ -331,7 +384,9 @@ static sn_status check_leakage(sn_probe_data *d, const sn_probe_options *o, sn_e
   sn_status status = SN_OK;
   snprintf(d->leakage_kind, sizeof d->leakage_kind, "none");
   for (int64_t f = 0; f < d->n_folds; f++) {
-    const sn_split *split = d->runs[d->run_of_fold[f]].split;
+    const sn_probe_run_info *run = &d->runs[d->run_of_fold[f]];
+    const sn_split *split = run->split;
+    for (int64_t i = 0; i < run->n_inherited; i++) SN_TRY_GOTO(leak_of_fold(d, f, run->inherited[i], &l, err), done);
     if (split == NULL) continue; /* synthetic tokens belong to nobody */
     if (split->n > 0 && split->checksums[0] != NULL) {
       const char *colon = strchr(split->checksums[0], ':');
@@ -364,6 +419,11 @@ sn_status sn_probe_data_open(const sn_probe_options *o, sn_probe_data **out, sn_
   SN_TRY_GOTO(open_tables(d, o, err), fail);
   SN_TRY_GOTO(order_classes(d, o->classes, err), fail);
   const bool own = o->split == NULL && same_dataset(d, d->runs[0].split) && holds_out(d->runs[0].split);
+  if (o->folds_given && (own || o->split != NULL || d->n_runs > 1)) {
+    status = sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "folds", "--folds %" PRId64 ": %s; leave it out", o->folds,
+                        o->split != NULL ? "--split names the parts" : "the runs' own folds or split are what is tested");
+    goto fail;
+  }
   if (own || (o->split == NULL && d->n_runs > 1))
     SN_TRY_GOTO(folds_of_runs(d, err), fail);
   else SN_TRY_GOTO(folds_made_here(d, o, err), fail);
@@ -382,6 +442,8 @@ void sn_probe_data_destroy(sn_probe_data *d) {
   for (int64_t r = 0; r < d->n_runs; r++) {
     sn_config_destroy(d->runs[r].config);
     sn_split_destroy(d->runs[r].split);
+    for (int64_t i = 0; i < d->runs[r].n_inherited; i++) sn_split_destroy(d->runs[r].inherited[i]);
+    sn_free(d->runs[r].inherited);
   }
   sn_free(d->runs);
   sn_labels_destroy(d->labels);

@@ -14,6 +14,8 @@ typedef struct sn_probe_run_info {
   const char *path;
   sn_config *config;      /* as stored, with the data of this probe in data.* */
   sn_split *split;        /* what pretraining used */
+  int64_t n_inherited;
+  sn_split **inherited;   /* (n_inherited) what the runs used that it began from (engine/init_run.h) */
 } sn_probe_run_info;
 
 enum { SN_PART_NONE = 0, SN_PART_TRAIN = 1, SN_PART_TEST = 2 };

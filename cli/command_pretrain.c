@@ -8,6 +8,7 @@
 #include "cli/terminal.h"
 #include "core/alloc.h"
 #include "core/fs.h"
+#include "engine/phases.h"
 #include "engine/presets.h"
 #include "engine/run.h"
 #include "engine/run_folder.h"
@@ -51,6 +52,16 @@ static sn_status apply_options(sn_config *config, const sn_args *args, sn_error 
   return SN_OK;
 }
 
+/* A preset is no setting: it stands before the file, which is read over it. */
+static sn_status load_file(sn_config *config, const char *path, sn_error *err) {
+  sn_error local, *e = err != NULL ? err : &local;
+  const sn_status status = sn_config_load(config, path, e);
+  if (status != SN_E_ARGUMENT || strcmp(e->field, "preset") != 0) return status;
+  return sn_fail_at(err, SN_E_ARGUMENT, -1, e->line, "preset", "%s:%lld: 'preset' is no setting of a file: give it as an option, "
+                    "`sonde pretrain --preset NAME %s`; the file's settings then win over the preset's", path,
+                    (long long)e->line, path);
+}
+
 static sn_status make_config(const sn_args *args, sn_config **out, sn_error *err) {
   sn_config *config = NULL;
   sn_status status;
@@ -63,15 +74,14 @@ static sn_status make_config(const sn_args *args, sn_config **out, sn_error *err
   } else {
     SN_TRY_GOTO(sn_run_config_create(&config, err), fail);
     if (sn_args_has(args, "preset")) SN_TRY_GOTO(sn_preset_apply(config, sn_args_get(args, "preset"), NULL, err), fail);
-    if (sn_args_positionals(args) > 0) SN_TRY_GOTO(sn_config_load(config, sn_args_positional(args, 0), err), fail);
+    if (sn_args_positionals(args) > 0) SN_TRY_GOTO(load_file(config, sn_args_positional(args, 0), err), fail);
   }
   SN_TRY_GOTO(apply_options(config, args, err), fail);
   SN_TRY_GOTO(sn_config_check_complete(config, err), fail);
-  if (sn_config_phases(config) > 1) {
-    status = sn_fail(err, SN_E_UNSUPPORTED, "the configuration has %lld phases; pretraining runs one so far: run the later "
-                     "ones from configurations of their own", (long long)sn_config_phases(config));
-    goto fail;
-  }
+  SN_TRY_GOTO(sn_run_check_config(config, err), fail);
+  sn_train_phase phases[SN_TRAIN_PHASES];
+  int n_phases;
+  SN_TRY_GOTO(sn_phases_read(config, phases, &n_phases, err), fail); /* before the data are looked at */
   *out = config;
   return SN_OK;
 fail:
@@ -89,24 +99,43 @@ static bool is_neutral(const char *key) {
   return false;
 }
 
-/* Says what a resumed run is given otherwise than it began with. *changed: something that the result depends on. */
-static sn_status compare_settings(const char *run, const sn_config *now, const sn_log *log, bool *changed,
-                                  sn_error *err) {
-  sn_config *before = NULL;
+static bool is_own(const sn_config *config, int64_t phase, int64_t key) {
+  return sn_config_next_own(sn_config_phase(config, phase), key - 1) == key;
+}
+
+/* Says what a resumed run is given otherwise than it began with. *changed: something that the result depends on.
+ * phase -1: the configuration has no phases. What neither this phase nor the first sets itself the first has said. */
+static sn_status compare_phase(const char *run, const sn_config *old, const sn_config *new, int64_t phase,
+                               const sn_log *log, bool *changed, sn_error *err) {
+  const sn_config *before = sn_config_phase(old, phase >= 0 ? phase : 0), *now = sn_config_phase(new, phase >= 0 ? phase : 0);
   sn_string text = {0};
+  char where[32] = "";
   sn_status status;
-  *changed = false;
-  SN_TRY_GOTO(sn_run_load_config(run, &before, err), done);
+  if (phase >= 0) snprintf(where, sizeof where, "phases.%lld: ", (long long)phase);
   for (int64_t i = -1;;) {
     SN_TRY_GOTO(sn_config_next_change(before, now, i, &i, &text, err), done);
     if (i < 0) break;
+    if (phase > 0 && !is_own(new, phase, i) && !is_own(new, 0, i)) continue;
     const bool neutral = is_neutral(sn_config_key(now, i));
     *changed = *changed || !neutral;
-    sn_log_write(log, neutral ? SN_LOG_INFO : SN_LOG_WARNING, "%s: resumed with %s%s", run, text.data,
+    sn_log_write(log, neutral ? SN_LOG_INFO : SN_LOG_WARNING, "%s: resumed with %s%s%s", run, where, text.data,
                  neutral ? "" : ": not what an uninterrupted run would give, and it is marked so");
   }
 done:
   sn_string_free(&text);
+  return status;
+}
+
+static sn_status compare_settings(const char *run, const sn_config *now, const sn_log *log, bool *changed,
+                                  sn_error *err) {
+  sn_config *before = NULL;
+  sn_status status;
+  const int64_t n = sn_config_phases(now);
+  *changed = false;
+  SN_TRY_GOTO(sn_run_load_config(run, &before, err), done);
+  for (int64_t i = 0; i < n; i++)
+    SN_TRY_GOTO(compare_phase(run, before, now, n > 1 ? i : -1, log, changed, err), done);
+done:
   sn_config_destroy(before);
   return status;
 }

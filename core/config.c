@@ -351,7 +351,7 @@ fail:
 
 void sn_config_destroy(sn_config *config) {
   if (config == NULL) return;
-  for (int64_t i = 0; i < config->n_phases; i++) sn_config_destroy(config->phases[i]);
+  sn_config_drop_phases(config);
   sn_free(config->phases);
   sn_free(config->phase_name);
   for (int64_t i = 0; config->values != NULL && i < config->n; i++) release_value(&config->values[i]);
@@ -489,6 +489,18 @@ int64_t sn_config_phases(const sn_config *config) { return config->n_phases > 0 
 const sn_config *sn_config_phase(const sn_config *config, int64_t i) {
   assert(i >= 0 && i < sn_config_phases(config));
   return config->n_phases > 0 ? config->phases[i] : config;
+}
+
+int64_t sn_config_next_own(const sn_config *phase, int64_t i) {
+  assert(phase->base != NULL);
+  for (i++; i < phase->n; i++)
+    if (phase->values[i].known) return i;
+  return -1;
+}
+
+void sn_config_drop_phases(sn_config *config) {
+  for (int64_t i = 0; i < config->n_phases; i++) sn_config_destroy(config->phases[i]);
+  config->n_phases = 0;
 }
 
 const char *sn_config_phase_name(const sn_config *config, int64_t i) { return sn_config_phase(config, i)->phase_name; }

@@ -86,13 +86,17 @@ const sn_config_entry *sn_config_find(const sn_config *config, const char *key);
 int64_t sn_config_phases(const sn_config *config);
 const sn_config *sn_config_phase(const sn_config *config, int64_t i);
 const char *sn_config_phase_name(const sn_config *config, int64_t i); /* NULL: without a name */
+/* The first key after number i (-1: from the beginning) that a phase sets itself; -1 when there is none. */
+int64_t sn_config_next_own(const sn_config *phase, int64_t i);
+/* Leaves the top level alone: for a run that begins from another's settings and has phases of its own. */
+void sn_config_drop_phases(sn_config *config);
 
 /* Resolved dump: every key that has a value, nested objects, phases with what they override; valid JSON and YAML, reads
  * back to the same configuration and then dumps to the same bytes. */
 void sn_config_write_json(const sn_config *config, sn_json_writer *writer);
 /* The first key after number i (-1: from the beginning) whose value in force differs between two configurations of the
  * same tables: its number, -1 when there is none. *text gets "key: OLD, now NEW" in place of what it held. Phases are
- * not compared. */
+ * configurations of their own and compared one by one. */
 SN_MUST_CHECK sn_status sn_config_next_change(const sn_config *before, const sn_config *now, int64_t i, int64_t *found,
                                               sn_string *text, sn_error *err);
 const char *sn_config_key(const sn_config *config, int64_t i);

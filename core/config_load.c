@@ -124,8 +124,7 @@ static sn_status apply_phases(applying *a, const config_node *node, sn_error *er
   if (node->kind != CONFIG_SEQUENCE || node->n == 0) {
     return config_fail(err, SN_E_ARGUMENT, at(a, node), "phases", "'phases' must be a list of at least one mapping");
   }
-  for (int64_t i = 0; i < config->n_phases; i++) sn_config_destroy(config->phases[i]);
-  config->n_phases = 0;
+  sn_config_drop_phases(config);
   for (int64_t i = 0; i < node->n; i++) SN_TRY(apply_phase(a, &node->children[i], err));
   return SN_OK;
 }

@@ -187,7 +187,7 @@ static sn_status make_phases(const sn_config *c, sn_train_task *task, sn_error *
   const int64_t steps = sn_config_int(c, "train.steps");
   const double lr = sn_config_real(c, "train.lr"), head_lr = sn_config_real(c, "finetune.head_lr");
   task->n_phases = 1;
-  task->phases[0] = (sn_train_phase){0, steps, mode_is(c, "head") ? head_lr : lr};
+  task->phases[0] = (sn_train_phase){.last = steps, .lr = mode_is(c, "head") ? head_lr : lr};
   if (!mode_is(c, "head_then_full")) return SN_OK;
   const int64_t head = (int64_t)(sn_config_real(c, "finetune.head_share") * (double)steps + 0.5);
   if (head < 1 || head >= steps)
@@ -195,8 +195,8 @@ static sn_status make_phases(const sn_config *c, sn_train_task *task, sn_error *
                    "finetune.mode head or full, or another share", sn_config_real(c, "finetune.head_share"),
                    (long long)steps);
   task->n_phases = 2;
-  task->phases[0] = (sn_train_phase){0, head, head_lr};
-  task->phases[1] = (sn_train_phase){head, steps, lr};
+  task->phases[0] = (sn_train_phase){.last = head, .lr = head_lr};
+  task->phases[1] = (sn_train_phase){.first = head, .last = steps, .lr = lr};
   return SN_OK;
 }
 

@@ -66,7 +66,10 @@ static const char *const DECIDES[][2] = {{"train.steps", "finetune.steps"},
                                          {"data.crop", "finetune.crop"}};
 /* What is the same in every fine-tuning run. */
 static const char *const FIXED[][2] = {{"train.beta1", "0.9"}, {"train.schedule", "cosine"}, {"train.ema", "0"},
-                                       {"train.keep_last", "1"}, {"train.keep_every", "0"}};
+                                       {"train.keep_last", "1"}, {"train.keep_every", "0"},
+                                       {"train.freeze", ""},   {"init.run", ""},
+                                       {"train.start_lr", "0"}, {"train.ipe_scale", "1"}, {"train.milestones", ""},
+                                       {"train.weight_decay_end", "-1"}};
 enum { N_DECIDES = sizeof DECIDES / sizeof DECIDES[0], N_FIXED = sizeof FIXED / sizeof FIXED[0] };
 
 const char *sn_finetune_decides(const char *key) {
@@ -90,6 +93,7 @@ sn_status sn_finetune_config_from_run(const char *run, sn_config **out, sn_error
     sn_config_destroy(config);
     return status;
   }
+  sn_config_drop_phases(config); /* of the pretraining; this run has its own */
   *out = config;
   return SN_OK;
 }

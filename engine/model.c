@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "engine/phases.h"
 
 sn_status sn_model_create(const sn_config *config, const sn_model_shape *shape, sn_dtype residual, uint64_t seed,
                           bool with_objective, sn_model **out, sn_error *err) {
@@ -15,6 +16,7 @@ sn_status sn_model_create(const sn_config *config, const sn_model_shape *shape, 
   sn_encoder_data data = {.patch_size = shape->patch_size, .n_channel_ids = shape->n_channel_ids,
                           .step = shape->patch_step};
   SN_TRY_GOTO(sn_encoder_create(m->params, config, &data, &m->encoder, err), fail);
+  m->n_encoder = sn_params_count(m->params);
   if (with_objective) {
     sn_objective_setup setup = {.config = config, .params = m->params, .encoder = m->encoder,
                                 .seed = (uint64_t)sn_config_int(config, "train.seed"),
@@ -49,7 +51,13 @@ sn_status sn_model_load(const char *run, const sn_config *config, int64_t step, 
                           .pack_samples = state->pack_samples, .max_tokens = state->max_tokens,
                           .n_targets = state->n_targets};
   memcpy(shape.targets, state->targets, sizeof shape.targets);
-  SN_TRY_GOTO(sn_model_create(config, &shape, SN_F32, 0, true, &model, err), done);
+  const sn_config *phase = NULL;
+  SN_TRY_GOTO(sn_phases_config_at(config, state->step, &phase, err), done);
+  SN_TRY_GOTO(sn_model_create(phase, &shape, SN_F32, 0, true, &model, err), done);
+  if (use_ema && !(sn_config_real(phase, "train.ema") > 0)) {
+    status = sn_fail(err, SN_E_ARGUMENT, "%s: no moving average of the weights was kept (train.ema is 0): leave out --ema", run);
+    goto done;
+  }
   SN_TRY_GOTO(sn_checkpoint_load(path, model->params, false, use_ema, err), done);
   *out = model;
   model = NULL;

@@ -17,6 +17,7 @@ typedef struct sn_model_shape {
 
 typedef struct sn_model {
   sn_params *params;
+  int64_t n_encoder; /* the first n_encoder parameters are the encoder's, the others the objective's */
   sn_encoder *encoder;
   sn_objective *objective;
   sn_model_shape shape;
@@ -26,8 +27,10 @@ typedef struct sn_model {
 /* Fresh: initialised from `seed`. with_objective false: the encoder alone. residual F32 or F64. */
 SN_MUST_CHECK sn_status sn_model_create(const sn_config *config, const sn_model_shape *shape, sn_dtype residual,
                                         uint64_t seed, bool with_objective, sn_model **out, sn_error *err);
-/* From the newest complete checkpoint of a run (step < 0), or that of a step; use_ema takes the moving average.
- * config: the run's own, as sn_engine_load_run_config gives it. state may be NULL. */
+/* From the newest complete checkpoint of a run (step < 0), or that of a step; use_ema takes the moving average
+ * (SN_E_ARGUMENT where none was kept).
+ * config: the run's own, as sn_run_load_config gives it;
+ * of its phases that of the checkpoint is taken. state may be NULL. */
 SN_MUST_CHECK sn_status sn_model_load(const char *run, const sn_config *config, int64_t step, bool use_ema,
                                       const sn_log *log, sn_model **out, sn_train_state *state, sn_error *err);
 void sn_model_destroy(sn_model *model); /* accepts NULL */

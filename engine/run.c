@@ -54,6 +54,19 @@ sn_status sn_run_config_create_with(const sn_config_entry *const *more, int64_t 
 
 sn_status sn_run_config_create(sn_config **out, sn_error *err) { return sn_run_config_create_with(NULL, 0, out, err); }
 
+sn_status sn_run_check_config(const sn_config *config, sn_error *err) {
+  static const char *const NEEDS[][2] = {{"data.train_part", "data.split"}, {"data.test_part", "data.split"},
+                                         {"data.key", "data.labels"}, {"data.split", "data.labels"},
+                                         {"data.stratify", "data.labels"}};
+  for (size_t i = 0; i < sizeof NEEDS / sizeof NEEDS[0]; i++) {
+    const char *value = sn_config_text(config, NEEDS[i][0]);
+    if (value[0] == '\0' || sn_config_text(config, NEEDS[i][1])[0] != '\0') continue;
+    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, NEEDS[i][0], "%s is '%s', and %s is not set: it would change nothing. Set %s "
+                      "too, or leave it out", NEEDS[i][0], value, NEEDS[i][1], NEEDS[i][1]);
+  }
+  return SN_OK;
+}
+
 sn_status sn_run_save_config(const char *run, const sn_config *config, sn_error *err) {
   sn_string text = {0};
   sn_json_writer writer;
@@ -119,7 +132,12 @@ static sn_status open_synthetic(const sn_config *c, sn_source **out, sn_error *e
 
 sn_status sn_run_attach_stage(sn_source *source, const sn_config *config, bool with_targets, sn_error *err) {
   sn_objective_needs needs = {0};
-  if (with_targets) SN_TRY(sn_objective_get_needs(config, &needs, err));
+  /* Those of all phases: the same samples serve each. */
+  for (int64_t i = 0; with_targets && i < sn_config_phases(config); i++) {
+    sn_objective_needs own;
+    SN_TRY(sn_objective_get_needs(sn_config_phase(config, i), &own, err));
+    for (int k = 0; k < own.n_targets; k++) SN_TRY(sn_objective_need(&needs, own.targets[k], err));
+  }
 #ifdef SONDE_MINIMAL
   if (needs.n_targets > 0)
     return sn_fail(err, SN_E_UNSUPPORTED, "the objective needs the target '%s', which the minimal build does not make",

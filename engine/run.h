@@ -15,6 +15,10 @@ SN_MUST_CHECK sn_status sn_run_config_create(sn_config **out, sn_error *err);
 SN_MUST_CHECK sn_status sn_run_config_create_with(const sn_config_entry *const *more, int64_t n_more, sn_config **out,
                                                   sn_error *err);
 
+/* Settings that would be lost without a word: data.train_part or data.test_part without data.split, data.key, data.split or
+ * data.stratify without data.labels. SN_E_ARGUMENT. */
+SN_MUST_CHECK sn_status sn_run_check_config(const sn_config *config, sn_error *err);
+
 /* config.yaml of a run folder (JSON, which is YAML): resolved and complete. */
 SN_MUST_CHECK sn_status sn_run_save_config(const char *run, const sn_config *config, sn_error *err);
 SN_MUST_CHECK sn_status sn_run_load_config(const char *run, sn_config **out, sn_error *err);

@@ -9,18 +9,18 @@
 #include "core/alloc.h"
 #include "core/fs.h"
 #include "datasets/loader.h"
+#include "engine/init_run.h"
 #include "engine/metrics.h"
 #include "engine/model.h"
 #include "engine/optimizer.h"
 #include "engine/run.h"
-#include "engine/schedule.h"
 #include "engine/statistics.h"
 #include "engine/step.h"
 #include "engine/train_config.h"
 
 typedef struct trainer {
   const sn_train_options *options;
-  const sn_config *config;
+  const sn_config *config; /* of the run */
   sn_comm *comm, *own_comm;
   sn_device *device;
   sn_model *model;
@@ -28,13 +28,16 @@ typedef struct trainer {
   sn_step_engine *engine;
   sn_metrics *metrics;   /* rank 0 */
   sn_train_task task;
-  int phase;             /* -1: none has begun */
+  int phase;             /* whose model this is */
+  int64_t total;         /* steps of all phases */
   sn_dtype residual, product;
   sn_optimizer_options optimizer;
-  sn_schedule schedule;  /* total: all steps; lr: the peak of the phase */
+  sn_schedule schedule;  /* of the phase, over its own steps */
   sn_train_state state;
   sn_json *resumed;      /* state.json, until the ledger is read */
-  int64_t primitives_at_10;
+  const char *dtype;
+  int64_t in_phase;      /* steps of this call since the phase began */
+  int64_t primitives_at_10, primitives_before; /* created after step 10 of earlier phases */
   double loss;
 } trainer;
 
@@ -60,9 +63,15 @@ static void free_work(void *user, void *work) {
   if (work != NULL) ((trainer *)user)->model->objective->vtable->free_work(work);
 }
 
-static void read_settings(trainer *t) {
-  const sn_config *c = t->config;
-  const int64_t steps = sn_config_int(c, "train.steps");
+/* The settings in force. */
+static const sn_config *settings(const trainer *t) {
+  const sn_config *own = t->task.phases[t->phase].config;
+  return own != NULL ? own : t->config;
+}
+
+static sn_status read_settings(trainer *t, sn_error *err) {
+  const sn_config *c = settings(t);
+  const sn_train_phase *p = &t->task.phases[t->phase];
   t->optimizer = (sn_optimizer_options){.beta1 = sn_config_real(c, "train.beta1"),
                                         .beta2 = sn_config_real(c, "train.beta2"),
                                         .eps = sn_config_real(c, "train.eps"),
@@ -70,8 +79,7 @@ static void read_settings(trainer *t) {
                                         .clip = sn_config_real(c, "train.clip"),
                                         .ema = sn_config_real(c, "train.ema"), .layer_decay = t->task.layer_decay,
                                         .n_layers = t->task.n_layers};
-  t->schedule.min_lr = sn_config_real(c, "train.min_lr");
-  t->schedule.total = steps;
+  return sn_train_schedule(c, p->lr, p->last - p->first, &t->schedule, err);
 }
 
 static sn_status create_objective_model(void *user, const sn_config *config, const sn_model_shape *shape,
@@ -80,24 +88,28 @@ static sn_status create_objective_model(void *user, const sn_config *config, con
 }
 
 static sn_status choose_task(trainer *t, sn_error *err) {
-  const int64_t steps = sn_config_int(t->config, "train.steps");
-  t->phase = -1;
   t->state.best_step = -1;
   t->state.best_score = t->state.best_tie = NAN;
   if (t->options->task == NULL) {
-    t->task = (sn_train_task){.create_model = create_objective_model, .layer_decay = 1, .n_phases = 1,
-                              .phases = {{0, steps, sn_config_real(t->config, "train.lr")}}};
+    t->task = (sn_train_task){.create_model = create_objective_model, .layer_decay = 1};
+    SN_TRY(sn_phases_read(t->config, t->task.phases, &t->task.n_phases, err));
+    t->total = t->task.phases[t->task.n_phases - 1].last;
     return SN_OK;
   }
   t->task = *t->options->task;
+  t->total = sn_config_int(t->config, "train.steps");
   int64_t next = 0;
   for (int i = 0; i < t->task.n_phases; i++) {
-    if (t->task.phases[i].first != next || t->task.phases[i].last <= next) next = -1;
+    const sn_train_phase *p = &t->task.phases[i];
+    if (!(p->lr > 0))
+      return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "train.lr", "train.lr %g: above 0 is needed, or nothing is learned",
+                        p->lr);
+    if (p->first != next || p->last <= next) next = -1;
     if (next < 0) break;
-    next = t->task.phases[i].last;
+    next = p->last;
   }
-  if (next != steps)
-    return sn_fail(err, SN_E_ARGUMENT, "phases do not cover the %lld steps in order", (long long)steps);
+  if (next != t->total)
+    return sn_fail(err, SN_E_ARGUMENT, "phases do not cover the %lld steps in order", (long long)t->total);
   return SN_OK;
 }
 
@@ -107,46 +119,11 @@ static int phase_of(const trainer *t, int64_t step) {
   return i;
 }
 
-/* The rate of the next step: every phase has a schedule of its own. */
-static double rate_at(const trainer *t) {
-  const sn_train_phase *p = &t->task.phases[t->phase];
-  const double steps = (double)(p->last - p->first);
-  sn_schedule s = t->schedule;
-  s.lr = p->lr;
-  s.total = p->last - p->first;
-  s.warmup = (int64_t)floor(sn_config_real(t->config, "train.warmup") * steps + 0.5);
-  s.decay = (int64_t)floor(sn_config_real(t->config, "train.decay_share") * steps + 0.5);
-  return sn_schedule_at(&s, t->state.step - p->first);
-}
-
-/* Before each step: when the phase of the step is another, freezes what it freezes; a phase that begins here (not one
- * that is resumed) has fresh moments. Shapes of activations change with what is frozen, so the step's memory is made
- * anew. */
-static sn_status enter_phase(trainer *t, sn_error *err) {
-  const int phase = phase_of(t, t->state.step);
-  if (phase == t->phase) return SN_OK;
-  t->phase = phase;
-  if (t->task.begin_phase != NULL) SN_TRY(t->task.begin_phase(t->task.user, t->model, phase, err));
-  if (phase > 0 && t->state.step == t->task.phases[phase].first) {
-    for (int64_t i = 0; i < sn_params_count(t->model->params); i++) {
-      sn_param *p = sn_params_at(t->model->params, i);
-      if (p->m.data == NULL) continue;
-      memset(p->m.data, 0, (size_t)sn_tensor_bytes(&p->m));
-      memset(p->v.data, 0, (size_t)sn_tensor_bytes(&p->v));
-    }
-    t->state.phase_updates = t->state.updates;
-  }
-  sn_step_engine_destroy(t->engine);
-  t->engine = NULL;
-  return sn_step_engine_create(t->device, t->model->params, t->model->objective, t->residual, t->product, t->comm,
-                               &t->engine, err);
-}
-
 static sn_status create_loader(trainer *t, sn_error *err) {
-  const sn_config *c = t->config;
+  const sn_config *c = t->config, *phase = settings(t);
   sn_loader_options o = {.seed = (uint64_t)sn_config_int(c, "train.seed"),
-                         .pack_tokens = sn_config_int(c, "train.pack_tokens"),
-                         .packs_per_step = sn_config_int(c, "train.packs_per_step"),
+                         .pack_tokens = sn_config_int(phase, "train.pack_tokens"),
+                         .packs_per_step = sn_config_int(phase, "train.packs_per_step"),
                          .n_threads = sn_config_int(c, "train.loader_threads"),
                          .prefetch_steps = sn_config_int(c, "train.prefetch"),
                          .rank = t->comm->rank, .n_ranks = t->comm->n_ranks, .start_position = t->state.position,
@@ -156,19 +133,11 @@ static sn_status create_loader(trainer *t, sn_error *err) {
   return SN_OK;
 }
 
-static sn_status check_rates(const trainer *t, sn_error *err) {
-  for (int i = 0; i < t->task.n_phases; i++)
-    if (!(t->task.phases[i].lr > 0))
-      return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "train.lr", "train.lr %g: above 0 is needed, or nothing is learned",
-                        t->task.phases[i].lr);
-  return SN_OK;
-}
-
 /* What the loader must be asked before the model exists: shapes of every pack. */
 static sn_status find_shape(trainer *t, sn_model_shape *shape, sn_error *err) {
   const sn_source *s = t->options->source;
-  sn_loader_options o = {.pack_tokens = sn_config_int(t->config, "train.pack_tokens"),
-                         .packs_per_step = t->comm->n_ranks, .prefetch_steps = 1, .n_ranks = t->comm->n_ranks,
+  sn_loader_options o = {.pack_tokens = sn_config_int(settings(t), "train.pack_tokens"),
+                         .packs_per_step = sn_config_int(settings(t), "train.packs_per_step"), .prefetch_steps = 1, .n_ranks = t->comm->n_ranks,
                          .rank = t->comm->rank, .max_bad_share = 1};
   sn_loader *probe = NULL;
   SN_TRY(sn_loader_create(t->options->source, &o, &probe, err));
@@ -183,11 +152,12 @@ static sn_status find_shape(trainer *t, sn_model_shape *shape, sn_error *err) {
   return SN_OK;
 }
 
-static void fill_identity(trainer *t, const sn_model_shape *shape, const char *dtype) {
+static void fill_identity(trainer *t) {
+  const sn_model_shape *shape = &t->model->shape;
   sn_train_state *s = &t->state;
   s->n_threads = t->device->n_threads;
   snprintf(s->isa, sizeof s->isa, "%s", sn_isa_name(t->device->isa));
-  snprintf(s->dtype, sizeof s->dtype, "%s", dtype);
+  snprintf(s->dtype, sizeof s->dtype, "%s", t->dtype);
   snprintf(s->version, sizeof s->version, "%s", SONDE_VERSION);
   snprintf(s->content_hash, sizeof s->content_hash, "%s", t->options->source->content_hash);
   s->patch_size = shape->patch_size;
@@ -236,39 +206,211 @@ static sn_status compare_with_run(trainer *t, const sn_train_state *old, sn_erro
   return SN_OK;
 }
 
-static sn_status load_checkpoint(trainer *t, bool *resumed, sn_error *err) {
-  char *path = NULL;
+/* The newest checkpoint of the run that is resumed: *path NULL when there is none, and the run begins anew. */
+static sn_status find_checkpoint(trainer *t, char **path, sn_train_state *old, sn_error *err) {
   int64_t found;
-  sn_train_state old;
-  *resumed = false;
+  *path = NULL;
   if (!t->options->resume) return SN_OK;
-  sn_status status = sn_checkpoint_find(t->options->run, -1, &t->options->log, &path, &found, err);
+  sn_status status = sn_checkpoint_find(t->options->run, -1, &t->options->log, path, &found, err);
   if (status == SN_END) return SN_OK;
   if (status != SN_OK) return status;
-  SN_TRY_GOTO(sn_checkpoint_read_state(path, &old, &t->resumed, err), done);
-  SN_TRY_GOTO(compare_with_run(t, &old, err), done);
-  if (old.step > t->schedule.total) {
-    status = sn_fail(err, SN_E_ARGUMENT, "%s: train.steps is %lld, and %lld steps are done already", t->options->run,
-                     (long long)t->schedule.total, (long long)old.step);
-    goto done;
-  }
-  SN_TRY_GOTO(sn_checkpoint_load(path, t->model->params, true, false, err), done);
+  SN_TRY(sn_checkpoint_read_state(*path, old, &t->resumed, err));
+  if (old->step > t->total)
+    return sn_fail(err, SN_E_ARGUMENT, "%s: train.steps is %lld, and %lld steps are done already", t->options->run,
+                   (long long)t->total, (long long)old->step);
+  return SN_OK;
+}
+
+static sn_status load_checkpoint(trainer *t, const char *path, const sn_train_state *old, sn_error *err) {
   sn_train_state *s = &t->state;
-  s->step = old.step;
-  s->updates = old.updates;
-  s->position = old.position;
-  s->tokens = old.tokens;
-  s->samples = old.samples;
-  s->metrics_bytes = old.metrics_bytes;
-  s->events_bytes = old.events_bytes;
-  s->nonfinite_steps = old.nonfinite_steps;
-  s->nonfinite_in_row = old.nonfinite_in_row;
-  s->empty_steps = old.empty_steps;
-  s->phase_updates = old.phase_updates;
-  s->best_step = old.best_step;
-  s->best_score = old.best_score;
-  s->best_tie = old.best_tie;
-  *resumed = true;
+  SN_TRY(compare_with_run(t, old, err));
+  SN_TRY(sn_checkpoint_load(path, t->model->params, true, false, err));
+  s->step = old->step;
+  s->updates = old->updates;
+  s->position = old->position;
+  s->tokens = old->tokens;
+  s->samples = old->samples;
+  s->metrics_bytes = old->metrics_bytes;
+  s->events_bytes = old->events_bytes;
+  s->nonfinite_steps = old->nonfinite_steps;
+  s->nonfinite_in_row = old->nonfinite_in_row;
+  s->empty_steps = old->empty_steps;
+  s->phase_updates = old->phase_updates;
+  s->best_step = old->best_step;
+  s->best_score = old->best_score;
+  s->best_tie = old->best_tie;
+  return SN_OK;
+}
+
+/* --- phases ------------------------------------------------------------------------------------------------------- */
+
+/* A model for the phase's settings, with what learns in it. */
+static sn_status make_model(trainer *t, sn_model **out, sn_error *err) {
+  sn_model_shape shape;
+  sn_model *model = NULL;
+  SN_TRY(find_shape(t, &shape, err));
+  SN_TRY(t->task.create_model(t->task.user, settings(t), &shape, t->residual, &model, err));
+  sn_status status;
+  /* As in the last phase, which freezes least: that is what needs gradients and moments. */
+  if (t->task.begin_phase != NULL)
+    SN_TRY_GOTO(t->task.begin_phase(t->task.user, model, t->task.n_phases - 1, err), done);
+  if (t->options->task == NULL) SN_TRY_GOTO(sn_phases_freeze(settings(t), model->params, err), done);
+  SN_TRY_GOTO(sn_params_set_decay(model->params, sn_config_text(settings(t), "train.decay_set"), err), done);
+  *out = model;
+  model = NULL;
+done:
+  sn_model_destroy(model);
+  return status;
+}
+
+/* Fixed parameters that are not filled yet. */
+static sn_status fit_statistics(const trainer *t, sn_model *model, sn_error *err) {
+  return sn_model_fit_statistics(model, t->options->source, sn_config_int(t->config, "train.statistics_windows"),
+                                 &t->options->log, err);
+}
+
+static bool carries_moments(const trainer *t) {
+  return strcmp(sn_config_text(settings(t), "train.moments"), "carry") == 0;
+}
+
+/* Every phase's model, before the first step: what is wrong with the last one is not found after days. */
+static sn_status check_phases(trainer *t, sn_error *err) {
+  sn_model *before = NULL, *model = NULL;
+  sn_status status = SN_OK;
+  const int phase = t->phase;
+  if (t->options->task != NULL || t->task.n_phases == 1) return SN_OK;
+  for (t->phase = 0; t->phase < t->task.n_phases; t->phase++) {
+    sn_carry_report report;
+    SN_TRY_GOTO(make_model(t, &model, err), done);
+    SN_TRY_GOTO(read_settings(t, err), done);
+    if (before != NULL) {
+      SN_TRY_GOTO(sn_phases_carry(before->params, model->params, true, &report, err), done);
+      if (carries_moments(t)) SN_TRY_GOTO(sn_phases_check_moments(before->params, model->params, err), done);
+    }
+    sn_model_destroy(before);
+    before = model;
+    model = NULL;
+  }
+done:
+  sn_model_destroy(before);
+  sn_model_destroy(model);
+  t->phase = phase;
+  return status;
+}
+
+static void log_phase(const trainer *t, const sn_carry_report *r) {
+  const sn_train_phase *p = &t->task.phases[t->phase];
+  sn_log_write(&t->options->log, SN_LOG_INFO, "phase %d of %d%s%s%s: steps %lld to %lld, peak rate %g, %lld of %lld weights learn",
+               t->phase + 1, t->task.n_phases, p->name != NULL ? " (" : "", p->name != NULL ? p->name : "",
+               p->name != NULL ? ")" : "", (long long)p->first + 1, (long long)p->last, p->lr,
+               (long long)sn_params_elements(t->model->params, true), (long long)sn_params_elements(t->model->params, false));
+  if (r == NULL || (r->fresh == 0 && r->left_behind == 0)) return;
+  sn_log_write(&t->options->log, SN_LOG_INFO, "  %lld weights carried over, %lld new%s%s, %lld left behind%s%s",
+               (long long)r->carried, (long long)r->fresh, r->fresh > 0 ? ", first " : "", r->first_fresh,
+               (long long)r->left_behind, r->left_behind > 0 ? ", first " : "", r->first_left);
+}
+
+/* What the steps of a phase run on. Shapes of activations change with what is frozen, so their memory is made anew. */
+static sn_status begin_phase(trainer *t, sn_error *err) {
+  SN_TRY(read_settings(t, err));
+  if (t->task.begin_phase != NULL) SN_TRY(t->task.begin_phase(t->task.user, t->model, t->phase, err));
+  sn_step_engine_destroy(t->engine);
+  t->engine = NULL;
+  t->in_phase = 0;
+  return sn_step_engine_create(t->device, t->model->params, t->model->objective, t->residual, t->product, t->comm,
+                               &t->engine, err);
+}
+
+static void clear_moments(sn_params *params) {
+  for (int64_t i = 0; i < sn_params_count(params); i++) {
+    sn_param *p = sn_params_at(params, i);
+    if (p->m.data == NULL) continue;
+    memset(p->m.data, 0, (size_t)sn_tensor_bytes(&p->m));
+    memset(p->v.data, 0, (size_t)sn_tensor_bytes(&p->v));
+  }
+}
+
+/* The ledger, and an end to the loader: it has read ahead with the masks of the phase that ends. */
+static sn_status close_loader(trainer *t, sn_json **ledger, sn_error *err) {
+  sn_string text = {0};
+  sn_json_writer writer;
+  sn_json_writer_init(&writer, &text, 0);
+  sn_loader_write_ledger(t->loader, &writer);
+  sn_status status = sn_json_writer_finish(&writer, err);
+  if (status == SN_OK) status = sn_json_parse(text.data, text.length, "ledger", ledger, err);
+  sn_string_free(&text);
+  if (status != SN_OK) return status;
+  sn_loader_destroy(t->loader);
+  t->loader = NULL;
+  return SN_OK;
+}
+
+/* A pretraining phase has a model of its own (engine/phases.h, AT A BORDER), and a loader, at the position reached. */
+static sn_status renew_model(trainer *t, sn_error *err) {
+  sn_model *model = NULL;
+  sn_carry_report report;
+  sn_json *ledger = NULL;
+  sn_status status;
+  const bool moments = carries_moments(t);
+  SN_TRY_GOTO(make_model(t, &model, err), done);
+  SN_TRY_GOTO(sn_phases_carry(t->model->params, model->params, false, &report, err), done);
+  SN_TRY_GOTO(fit_statistics(t, model, err), done);
+  SN_TRY_GOTO(sn_params_prepare_training(model->params, sn_config_real(settings(t), "train.ema") > 0, err), done);
+  sn_phases_carry_state(t->model->params, model->params, moments);
+  SN_TRY_GOTO(close_loader(t, &ledger, err), done); /* its threads use the old model */
+  sn_step_engine_destroy(t->engine);                /* and so does this */
+  t->engine = NULL;
+  sn_model_destroy(t->model);
+  t->model = model;
+  model = NULL;
+  fill_identity(t);
+  if (!moments) t->state.phase_updates = t->state.updates;
+  SN_TRY_GOTO(create_loader(t, err), done);
+  SN_TRY_GOTO(sn_loader_read_ledger(t->loader, ledger, err), done);
+  log_phase(t, &report);
+done:
+  sn_json_destroy(ledger);
+  sn_model_destroy(model);
+  return status;
+}
+
+/* Before each step: whether the step belongs to another phase than the last one did. */
+static sn_status enter_phase(trainer *t, sn_train_result *result, sn_error *err) {
+  const int phase = phase_of(t, t->state.step);
+  if (phase == t->phase) return SN_OK;
+  t->phase = phase;
+  t->primitives_before = result->primitives_after_10;
+  if (t->options->task == NULL) {
+    SN_TRY(renew_model(t, err));
+    result->parameters = sn_params_elements(t->model->params, true);
+  } else {
+    clear_moments(t->model->params);
+    t->state.phase_updates = t->state.updates;
+  }
+  return begin_phase(t, err);
+}
+
+/* --- set-up ------------------------------------------------------------------------------------------------------- */
+
+/* The model of the last step done, from a checkpoint, another run or the seed. */
+static sn_status set_up_model(trainer *t, sn_train_result *result, sn_error *err) {
+  char *path = NULL;
+  sn_train_state old = {0};
+  sn_status status;
+  SN_TRY_GOTO(find_checkpoint(t, &path, &old, err), done);
+  result->resumed = path != NULL;
+  t->phase = old.step > 0 ? phase_of(t, old.step - 1) : 0;
+  SN_TRY_GOTO(check_phases(t, err), done);
+  SN_TRY_GOTO(make_model(t, &t->model, err), done);
+  if (!result->resumed && t->options->task == NULL && sn_init_wanted(t->config)) {
+    SN_TRY_GOTO(sn_init_load(t->config, t->model, &t->options->log, err), done);
+    if (t->comm->rank == 0) SN_TRY_GOTO(sn_init_inherit(t->config, t->options->run, err), done);
+  }
+  if (!result->resumed) SN_TRY_GOTO(fit_statistics(t, t->model, err), done);
+  SN_TRY_GOTO(sn_params_prepare_training(t->model->params, sn_config_real(settings(t), "train.ema") > 0, err), done);
+  fill_identity(t);
+  SN_TRY_GOTO(sn_make_directories(t->options->run, err), done);
+  if (result->resumed) SN_TRY_GOTO(load_checkpoint(t, path, &old, err), done);
 done:
   sn_free(path);
   return status;
@@ -276,39 +418,24 @@ done:
 
 static sn_status set_up(trainer *t, sn_train_result *result, sn_error *err) {
   const sn_config *c = t->config;
-  sn_model_shape shape;
-  const char *dtype;
   sn_device_options device = {.n_threads = (int)sn_config_int(c, "train.threads"), .log = t->options->log};
   if (t->options->comm == NULL) SN_TRY(sn_comm_create_single(&t->own_comm, err));
   t->comm = t->options->comm != NULL ? t->options->comm : t->own_comm;
   SN_TRY(sn_device_create_cpu(&device, &t->device, err));
-  sn_train_dtypes(c, t->device, &t->residual, &t->product, &dtype);
+  sn_train_dtypes(c, t->device, &t->residual, &t->product, &t->dtype);
   SN_TRY(choose_task(t, err));
-  read_settings(t);
-  SN_TRY(check_rates(t, err));
-  SN_TRY(sn_schedule_parse(sn_config_text(c, "train.schedule"), &t->schedule.kind, err));
-  SN_TRY(find_shape(t, &shape, err));
-  SN_TRY(t->task.create_model(t->task.user, c, &shape, t->residual, &t->model, err));
-  /* As in the last phase, which freezes least: that is what needs gradients and moments. */
-  if (t->task.begin_phase != NULL) SN_TRY(t->task.begin_phase(t->task.user, t->model, t->task.n_phases - 1, err));
-  SN_TRY(sn_params_set_decay(t->model->params, sn_config_text(c, "train.decay_set"), err));
-  SN_TRY(sn_params_prepare_training(t->model->params, t->optimizer.ema > 0, err));
-  fill_identity(t, &shape, dtype);
-  SN_TRY(sn_make_directories(t->options->run, err));
-  SN_TRY(load_checkpoint(t, &result->resumed, err));
-  if (!result->resumed)
-    SN_TRY(sn_model_fit_statistics(t->model, t->options->source, sn_config_int(c, "train.statistics_windows"),
-                                   &t->options->log, err));
+  SN_TRY(set_up_model(t, result, err));
   SN_TRY(create_loader(t, err));
   if (t->resumed != NULL) SN_TRY(sn_loader_read_ledger(t->loader, sn_json_get(t->resumed, "ledger"), err));
-  SN_TRY(enter_phase(t, err));
+  SN_TRY(begin_phase(t, err));
+  if (t->task.n_phases > 1) log_phase(t, NULL);
   if (t->comm->rank == 0)
     SN_TRY(sn_metrics_open(t->options->run, t->state.metrics_bytes, t->state.events_bytes, &t->metrics, err));
   if (t->options->resume && t->options->changed && t->comm->rank == 0)
     SN_TRY(sn_run_save_config(t->options->run, t->config, err));
   result->start_step = t->state.step;
   result->parameters = sn_params_elements(t->model->params, true);
-  snprintf(result->dtype, sizeof result->dtype, "%s", dtype);
+  snprintf(result->dtype, sizeof result->dtype, "%s", t->dtype);
   return SN_OK;
 }
 
@@ -388,6 +515,7 @@ static sn_status write_metrics(trainer *t, const sn_step_sums *sums, double lr, 
   const sn_objective *o = t->model->objective;
   sn_metrics *m = t->metrics;
   sn_metrics_begin(m, t->state.step);
+  if (t->task.n_phases > 1) sn_metrics_count(m, "phase", t->phase);
   sn_metrics_count(m, "tokens", t->state.tokens);
   sn_metrics_count(m, "samples", t->state.samples);
   sn_metrics_value(m, "loss", sums->loss);
@@ -398,6 +526,8 @@ static sn_status write_metrics(trainer *t, const sn_step_sums *sums, double lr, 
   }
   for (int i = 0; i < o->n_counters; i++) sn_metrics_count(m, o->counters[i], sums->counters[i]);
   sn_metrics_value(m, "lr", lr);
+  if (sn_config_real(settings(t), "train.weight_decay_end") >= 0)
+    sn_metrics_value(m, "weight_decay", t->optimizer.weight_decay);
   sn_metrics_value(m, "grad_norm", grad_norm);
   sn_metrics_count(m, "updated", updated);
   sn_metrics_count(m, "quarantined", sn_loader_quarantined(t->loader));
@@ -452,7 +582,7 @@ static sn_status update(trainer *t, const sn_step *step, sn_step_sums *sums, dou
 }
 
 static bool evaluates_at(const trainer *t, int64_t step) {
-  return t->task.eval_every > 0 && (step % t->task.eval_every == 0 || step == t->schedule.total);
+  return t->task.eval_every > 0 && (step % t->task.eval_every == 0 || step == t->total);
 }
 
 /* Scores of the step just done, and whether it is the best so far. */
@@ -487,8 +617,10 @@ static sn_status run_step(trainer *t, sn_step *step, double start_ms, sn_error *
   for (int64_t i = 0; i < step->n_packs; i++)
     if (step->packs[i].batch != NULL) seen[0] += step->packs[i].batch->n_tokens;
   SN_TRY(sn_comm_all_reduce_sum(t->comm, seen, 2, SN_I64, err));
-  SN_TRY(enter_phase(t, err));
-  const double lr = rate_at(t);
+  const int64_t in_phase = t->state.step - t->task.phases[t->phase].first;
+  const double lr = sn_schedule_at(&t->schedule, in_phase);
+  t->optimizer.weight_decay = sn_schedule_decay_at(&t->schedule, sn_config_real(settings(t), "train.weight_decay"),
+                                                   sn_config_real(settings(t), "train.weight_decay_end"), in_phase);
   SN_TRY(update(t, step, &sums, lr, &updated, &did_update, err));
   t->state.step++;
   t->state.tokens += seen[0];
@@ -500,9 +632,9 @@ static sn_status run_step(trainer *t, sn_step *step, double start_ms, sn_error *
   const double ms = now_ms() - start_ms;
   SN_TRY(write_metrics(t, &sums, lr, updated.grad_norm, did_update, ms, step->wait_ms, seen[0], &scores, err));
   if (t->options->progress != NULL) {
-    sn_progress p = {.step = t->state.step, .steps = t->schedule.total, .loss = sums.loss, .lr = lr,
+    sn_progress p = {.step = t->state.step, .steps = t->total, .loss = sums.loss, .lr = lr,
                      .tokens_per_s = ms > 0 ? 1e3 * (double)seen[0] / ms : 0,
-                     .seconds_left = 1e-3 * ms * (double)(t->schedule.total - t->state.step),
+                     .seconds_left = 1e-3 * ms * (double)(t->total - t->state.step),
                      .loader_wait_ms = step->wait_ms, .epoch = sn_loader_epoch(t->loader, t->state.position)};
     t->options->progress(t->options->progress_user, &p);
   }
@@ -520,7 +652,7 @@ static sn_status asked_to_stop(trainer *t, bool *stop, sn_error *err) {
 static sn_status loop(trainer *t, sn_train_result *result, sn_error *err) {
   const int64_t every = sn_config_int(t->config, "train.checkpoint_every");
   int64_t saved = result->resumed ? t->state.step : -1;
-  for (int64_t done = 0; t->state.step < t->schedule.total; done++) {
+  for (int64_t done = 0; t->state.step < t->total; done++) {
     if (out_of_patience(t)) {
       result->ended_early = true;
       break;
@@ -528,17 +660,19 @@ static sn_status loop(trainer *t, sn_train_result *result, sn_error *err) {
     if (t->options->stop_after > 0 && done == t->options->stop_after) return SN_OK;
     sn_step *step = NULL;
     const double start = now_ms();
+    SN_TRY(enter_phase(t, result, err));
     SN_TRY(sn_loader_next(t->loader, &step, err));
     const int64_t n_new = step->n_new_quarantined;
     sn_status status = run_step(t, step, start, err);
     sn_step_destroy(t->loader, step);
     if (status != SN_OK) return status;
     SN_TRY(exchange_ledgers(t, n_new, err));
-    if (done == 9) t->primitives_at_10 = t->device->primitives_created;
-    if (done > 9) result->primitives_after_10 = t->device->primitives_created - t->primitives_at_10;
+    if (++t->in_phase == 10) t->primitives_at_10 = t->device->primitives_created;
+    if (t->in_phase > 10)
+      result->primitives_after_10 = t->primitives_before + t->device->primitives_created - t->primitives_at_10;
     bool stop;
     SN_TRY(asked_to_stop(t, &stop, err));
-    if (stop || t->state.step % every == 0 || evaluates_at(t, t->state.step) || t->state.step == t->schedule.total) {
+    if (stop || t->state.step % every == 0 || evaluates_at(t, t->state.step) || t->state.step == t->total) {
       SN_TRY(write_checkpoint(t, err));
       saved = t->state.step;
     }
@@ -548,7 +682,7 @@ static sn_status loop(trainer *t, sn_train_result *result, sn_error *err) {
     }
   }
   if (saved < 0 || t->state.step == 0)
-    return sn_fail(err, SN_E_STATE, "no step was made: train.steps is %lld", (long long)t->schedule.total);
+    return sn_fail(err, SN_E_STATE, "no step was made: train.steps is %lld", (long long)t->total);
   if (t->state.updates == 0)
     return sn_fail(err, SN_E_STATE, "%lld steps changed nothing: no sample had a valid target",
                    (long long)t->state.step);

@@ -13,22 +13,19 @@
 #include "datasets/source.h"
 #include "engine/checkpoint.h"
 #include "engine/model.h"
+#include "engine/phases.h"
 #include "kernels/comm/comm.h"
 
 /* What is trained, where it is not the pretraining that the configuration names (NULL in the options).  Fine-tuning is
  * one.
  *
- * PHASES cover [0, train.steps) in order.  Each has its own warm-up and schedule over its own steps, and begins with
- * fresh moments, so that what was frozen before starts as in a new run.
+ * PHASES cover [0, train.steps) in order, on one model.  Each has its own warm-up and schedule over its own steps, and
+ * begins with fresh moments, so that what was frozen before starts as in a new run.  (Those of a pretraining
+ * configuration: engine/phases.h.)
  * EVALUATION every eval_every steps and at the end gives a score (more is better); a checkpoint is written there, and
  * the best one's is kept whatever train.keep_last says.  Best step and score are part of the checkpoint, so that a
  * resumed run decides the same. */
-typedef struct sn_train_phase {
-  int64_t first, last; /* steps [first, last) */
-  double lr;           /* peak */
-} sn_train_phase;
-
-enum { SN_TRAIN_PHASES = 4, SN_TRAIN_SCORES = 4 };
+enum { SN_TRAIN_SCORES = 4 };
 
 typedef struct sn_train_scores {
   double score;        /* what the best step is chosen by; NaN: undefined, never chosen */
@@ -83,8 +80,8 @@ typedef struct sn_train_result {
   bool resumed;
   bool ended_early;            /* by the task's patience */
   int64_t start_step;
-  int64_t primitives_after_10; /* library primitives created after the tenth step: 0 is right */
-  int64_t parameters;
+  int64_t primitives_after_10; /* library primitives created after the tenth step of a phase: 0 is right */
+  int64_t parameters;          /* that learn, in the last phase of this call */
   char dtype[8];
 } sn_train_result;
 

@@ -23,17 +23,91 @@ static void test_schedules(void **state) {
   assert_true(sn_schedule_at(&s, 10) == 2);
   assert_true(fabs(sn_schedule_at(&s, 55) - 1.25) < 1e-12);
   assert_true(fabs(sn_schedule_at(&s, 100) - 0.5) < 1e-12);
-  s.kind = SN_SCHEDULE_COSINE_MAE; /* starts at 0 */
-  assert_true(sn_schedule_at(&s, 0) == 0 && sn_schedule_at(&s, 5) == 1);
-  s.kind = SN_SCHEDULE_WSD;
-  assert_true(sn_schedule_at(&s, 79) == 2 && sn_schedule_at(&s, 80) == 2);
-  assert_true(fabs(sn_schedule_at(&s, 90) - 1.25) < 1e-12);
-  s.kind = SN_SCHEDULE_LINEAR;
-  assert_true(fabs(sn_schedule_at(&s, 55) - 1.25) < 1e-12);
-  s.kind = SN_SCHEDULE_CONSTANT;
-  assert_true(sn_schedule_at(&s, 99) == 2);
   s.warmup = 0;
   assert_true(sn_schedule_at(&s, 0) == 2);
+}
+
+static sn_schedule make_schedule(const char *name) {
+  sn_schedule s = {.lr = 2, .min_lr = 0.5, .start_lr = 0.25, .total = 100, .warmup = 10, .decay = 20, .ipe_scale = 1.25,
+                   .n_milestones = 2, .milestones = {0.3, 0.8}, .factor = 0.1};
+  sn_error err;
+  if (sn_schedule_parse(name, &s.kind, &err) != SN_OK) fail_msg("%s", err.message);
+  return s;
+}
+
+static void assert_rate(const char *name, int64_t step, double expected) {
+  const sn_schedule s = make_schedule(name);
+  const double rate = sn_schedule_at(&s, step);
+  if (!(fabs(rate - expected) <= 1e-15 * fmax(1, expected)))
+    fail_msg("%s at %lld: %.17g, expected %.17g", name, (long long)step, rate, expected);
+}
+
+/* Each against its formula as published, written out for s = 0 .. 99. */
+static void test_schedules_by_formula(void **state) {
+  for (int64_t s = 0; s < 100; s++) {
+    const double x = (double)s, k = x + 1, up = 2 * k / 10, f = (x - 10) / 90;
+    const bool warm = s < 10, late = s >= 80;
+    assert_rate("cosine", s, warm ? up : 0.5 + 0.75 * (1 + cos(M_PI * f)));
+    assert_rate("cosine_mae", s, warm ? 2 * x / 10 : 0.5 + 0.75 * (1 + cos(M_PI * f)));
+    assert_rate("cosine_jepa", s, k < 10 ? 0.25 + 1.75 * k / 10 : 0.5 + 0.75 * (1 + cos(M_PI * (k - 10) / 115)));
+    assert_rate("cosine_dino", s, warm ? 0.25 + 1.75 * x / 9 : 0.5 + 0.75 * (1 + cos(M_PI * f)));
+    assert_rate("poly0.9", s, warm ? up : 0.5 + 1.5 * pow(1 - f, 0.9));
+    assert_rate("linear", s, warm ? up : 2 - 1.5 * f);
+    assert_rate("linear_bert", s, warm ? 2 * x / 10 : 2 * (1 - x / 100));
+    assert_rate("wsd", s, warm ? up : late ? 2 - 1.5 * (x - 80) / 20 : 2);
+    assert_rate("trapezoid", s, warm ? up : late ? 2 - 1.5 * (x - 80) / 20 : 2);
+    assert_rate("wsd_vjepa2", s, k < 10 ? 0.25 + 1.75 * k / 10 : k < 80 ? 2 : 2 - 1.5 * (k - 80) / 20);
+    assert_rate("wsd_modernbert", s, warm ? 1e-10 + (2 - 1e-10) * x / 10 : late ? 0.5 + 1.5 * (1 - sqrt((x - 80) / 20)) : 2);
+    assert_rate("step", s, warm ? up : s < 30 ? 2 : s < 80 ? 2 * 0.1 : 2 * 0.1 * 0.1);
+    assert_rate("constant", s, warm ? up : 2);
+  }
+  assert_rate("cosine_dino", 9, 2); /* both ends of the warm-up are in the table */
+  assert_rate("cosine_jepa", 0, 0.25 + 0.175);
+  assert_rate("linear_bert", 10, 1.8);
+}
+
+static void test_schedule_names(void **state) {
+  sn_schedule_kind kind;
+  sn_error err;
+  assert_int_equal(sn_schedule_parse("constant", &kind, &err), SN_OK);
+  assert_int_equal(kind, SN_SCHEDULE_CONSTANT);
+  assert_int_equal(sn_schedule_parse("cosine_", &kind, &err), SN_E_ARGUMENT);
+  assert_int_equal(sn_schedule_parse("", &kind, &err), SN_E_ARGUMENT);
+  assert_int_equal(sn_schedule_parse("wsd|step", &kind, &err), SN_E_ARGUMENT);
+}
+
+static void test_weight_decay_course(void **state) {
+  sn_schedule s = make_schedule("cosine");
+  for (int64_t i = 0; i < 100; i++) {
+    s.kind = SN_SCHEDULE_COSINE;
+    const double x = (double)i, plain = 0.4 + (0.04 - 0.4) * 0.5 * (1 + cos(M_PI * x / 100));
+    assert_true(fabs(sn_schedule_decay_at(&s, 0.04, 0.4, i) - plain) <= 1e-15);
+    s.kind = SN_SCHEDULE_COSINE_JEPA;
+    const double jepa = 0.4 + (0.04 - 0.4) * 0.5 * (1 + cos(M_PI * (x + 1) / 125));
+    assert_true(fabs(sn_schedule_decay_at(&s, 0.04, 0.4, i) - jepa) <= 1e-15);
+    assert_true(sn_schedule_decay_at(&s, 0.04, -1, i) == 0.04);
+  }
+}
+
+/* A setting of another schedule is no silent one. */
+static void test_schedule_settings(void **state) {
+  static const struct {
+    const char *set, *words;
+  } CASES[] = {{"train.schedule=step", "1 to 16 shares"},
+               {"train.milestones=0.5", "train.milestones is not used by train.schedule cosine"},
+               {"train.schedule=linear\ntrain.start_lr=1e-4", "train.start_lr is not used"},
+               {"train.schedule=cosine_dino\ntrain.ipe_scale=1.25", "train.ipe_scale is not used"},
+               {"train.schedule=constant\ntrain.min_lr=1e-4", "train.min_lr is not used"}};
+  for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+    sn_config *config;
+    sn_schedule s;
+    sn_error err;
+    assert_int_equal(sn_engine_config_create(NULL, 0, &config, &err), SN_OK);
+    assert_int_equal(sn_config_load_pairs(config, CASES[i].set, "test", &err), SN_OK);
+    assert_int_equal(sn_train_schedule(config, 1, 10, &s, &err), SN_E_ARGUMENT);
+    if (strstr(err.message, CASES[i].words) == NULL) fail_msg("'%s' is not in: %s", CASES[i].words, err.message);
+    sn_config_destroy(config);
+  }
 }
 
 /* CRC-32C of RFC 3720, appendix B.4. */
@@ -144,7 +218,9 @@ static void test_presets(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_schedules), cmocka_unit_test(test_crc32c),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_schedules), cmocka_unit_test(test_schedules_by_formula),
+      cmocka_unit_test(test_schedule_names), cmocka_unit_test(test_weight_decay_course),
+      cmocka_unit_test(test_schedule_settings), cmocka_unit_test(test_crc32c),
                                      cmocka_unit_test(test_positions), cmocka_unit_test(test_pooling),
                                      cmocka_unit_test(test_presets)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,10 +13,10 @@
 
 #include "core/alloc.h"
 #include "core/fs.h"
-#include "core/stream.h"
 #include "engine/finetune.h"
 #include "engine/run.h"
 #include "engine/step.h"
+#include "tests/run_files.h"
 #include "tests/worst.h"
 
 enum { N_WINDOWS = 120, N_VALIDATION = 30 };
@@ -172,27 +172,6 @@ static sn_finetune_result finetune(task *t) {
   sn_error err;
   if (sn_finetune(&t->options, &result, &err) != SN_OK) fail_msg("%s", err.message);
   return result;
-}
-
-static void read_file(const char *run, const char *name, char **data, int64_t *n) {
-  char path[512];
-  sn_stream *stream;
-  sn_error err;
-  snprintf(path, sizeof path, "%s/%s", run, name);
-  if (sn_stream_open(path, &stream, &err) != SN_OK) fail_msg("%s", err.message);
-  assert_int_equal(sn_stream_read_all(stream, 1 << 28, data, n, &err), SN_OK);
-  assert_true(*n > 0);
-  sn_stream_close(stream);
-}
-
-static void assert_same_file(const char *run_a, const char *run_b, const char *name) {
-  char *a, *b;
-  int64_t n_a, n_b;
-  read_file(run_a, name, &a, &n_a);
-  read_file(run_b, name, &b, &n_b);
-  if (n_a != n_b || memcmp(a, b, (size_t)n_a) != 0) fail_msg("%s differs between %s and %s", name, run_a, run_b);
-  sn_free(a);
-  sn_free(b);
 }
 
 static double *read_tensor(const char *run, int64_t step, const char *name, int64_t *n) {

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Kill -9 at random moments, resume, and compare: weights, moments, moving average and metrics.jsonl must be byte-identical
 # with the uninterrupted run, whatever the number of loader threads.
-# usage: test_kill.sh SONDE [KILLS [KILLS_WHILE_SAVING]]     (defaults 6 and 2; a third of the kills aim at a save)
+# A run of one phase, then one of three, which differ in masks, in the decoder and in what is frozen.
+# usage: test_kill.sh SONDE [KILLS [KILLS_WHILE_SAVING]]     (of each run; defaults 6 and 2; half of the kills aim at a save)
 set -eu
 sonde=$1
 kills=${2:-6}
@@ -15,7 +16,13 @@ settings="--set synthetic.windows=300 --set synthetic.tokens_least=12 --set synt
  --set train.pack_tokens=256 --set train.steps=$steps --set train.checkpoint_every=5 --set train.ema=0.99
  --set train.threads=2 --set model.dropout=0.1"
 export SONDE_LOG=debug
-"$sonde" pretrain --data synthetic $settings --set train.loader_threads=1 --out "$work/whole" 2> "$work/whole.log"
+echo '{}' > "$work/one.json"
+cat > "$work/three.json" <<'END'
+{"phases": [
+  {"name": "warm", "train": {"steps": 33, "freeze": ["backbone."]}, "mae": {"mask_ratio": 0.5}},
+  {"name": "main", "train": {"steps": 32, "schedule": "constant", "pack_tokens": 320}, "mae": {"mask": "contiguous"}},
+  {"name": "cool", "train": {"steps": 25, "schedule": "linear", "warmup": 0, "freeze": ["embed."]}, "mae": {"decoder_depth": 2}}]}
+END
 
 # Starts or goes on with the run, with 1, 2 or 4 loader threads in turn.
 start() {
@@ -23,7 +30,7 @@ start() {
   if [ -f "$work/killed/config.yaml" ]; then
     "$sonde" pretrain --resume "$work/killed" --set train.loader_threads=$threads 2> "$work/log" &
   else
-    "$sonde" pretrain --data synthetic $settings --set train.loader_threads=$threads --out "$work/killed" 2> "$work/log" &
+    "$sonde" pretrain "$work/$config.json" --data synthetic $settings --set train.loader_threads=$threads --out "$work/killed" 2> "$work/log" &
   fi
   pid=$!
 }
@@ -40,6 +47,9 @@ compare() {
   rm -rf "$work/killed"
 }
 
+for config in one three; do
+"$sonde" pretrain "$work/$config.json" --data synthetic $settings --set train.loader_threads=1 --out "$work/whole" \
+  2> "$work/whole.log" || { cat "$work/whole.log"; exit 1; }
 saving=0
 done_kills=0
 compared=0
@@ -69,5 +79,7 @@ done
 start 1
 wait $pid || { cat "$work/log"; exit 1; }
 compare
-echo "$done_kills kills, $saving of them between a checkpoint's first write and its rename; $compared finished runs," \
+echo "$config: $done_kills kills, $saving of them between a checkpoint's first write and its rename; $compared finished runs," \
      "each byte-identical with the uninterrupted one in weights, moments, moving average and metrics"
+rm -rf "$work/whole"
+done

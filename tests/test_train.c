@@ -14,10 +14,10 @@
 
 #include "core/alloc.h"
 #include "core/fs.h"
-#include "core/stream.h"
 #include "engine/model.h"
 #include "engine/run.h"
 #include "engine/train.h"
+#include "tests/run_files.h"
 
 static char root[256];
 
@@ -57,35 +57,6 @@ static sn_train_result train(const char *name, const char *extra, bool resume, i
   return result;
 }
 
-static void read_file(const char *run, const char *name, char **data, int64_t *n) {
-  char path[512];
-  sn_stream *stream;
-  snprintf(path, sizeof path, "%s/%s", run, name);
-  sn_error err;
-  if (sn_stream_open(path, &stream, &err) != SN_OK) fail_msg("%s", err.message);
-  assert_int_equal(sn_stream_read_all(stream, 1 << 28, data, n, &err), SN_OK);
-  assert_true(*n > 0);
-  sn_stream_close(stream);
-}
-
-static void assert_same_file(const char *run_a, const char *run_b, const char *name) {
-  char *a, *b;
-  int64_t n_a, n_b;
-  read_file(run_a, name, &a, &n_a);
-  read_file(run_b, name, &b, &n_b);
-  assert_int_equal(n_a, n_b);
-  if (memcmp(a, b, (size_t)n_a) != 0) fail_msg("%s differs between %s and %s", name, run_a, run_b);
-  sn_free(a);
-  sn_free(b);
-}
-
-static void assert_same_run(const char *a, const char *b) {
-  assert_same_file(a, b, "checkpoints/step-000000012/model.safetensors");
-  assert_same_file(a, b, "checkpoints/step-000000012/ema.safetensors");
-  assert_same_file(a, b, "checkpoints/step-000000012/optimizer.safetensors");
-  assert_same_file(a, b, "metrics.jsonl");
-}
-
 static void test_resume_is_bit_exact(void **state) {
   char whole[320], parts[320];
   sn_train_result r = train("whole", "", false, 0, whole);
@@ -94,7 +65,7 @@ static void test_resume_is_bit_exact(void **state) {
   train("parts", "", false, 6, parts); /* stops two steps past its checkpoint */
   r = train("parts", "", true, 0, parts);
   assert_true(r.resumed && r.start_step == 4);
-  assert_same_run(whole, parts);
+  assert_same_run(whole, parts, 12);
 }
 
 static void test_dropout_resumes(void **state) {
@@ -103,14 +74,14 @@ static void test_dropout_resumes(void **state) {
   train("drop_whole", drops, false, 0, whole);
   train("drop_parts", drops, false, 9, parts);
   train("drop_parts", drops, true, 0, parts);
-  assert_same_run(whole, parts);
+  assert_same_run(whole, parts, 12);
 }
 
 static void test_loader_threads_do_not_matter(void **state) {
   char one[320], other[320];
   train("threads_0", "train.loader_threads=0\n", false, 0, one);
   train("threads_3", "train.loader_threads=3\ntrain.prefetch=7\n", false, 0, other);
-  assert_same_run(one, other);
+  assert_same_run(one, other, 12);
 }
 
 /* Every option of the encoder trains, and resumes to the same bytes. */
@@ -131,7 +102,7 @@ static void test_variants_resume(void **state) {
     assert_true(isfinite(r.loss) && r.primitives_after_10 == 0);
     train(b, VARIANTS[i], false, 5, parts);
     train(b, VARIANTS[i], true, 0, parts);
-    assert_same_run(whole, parts);
+    assert_same_run(whole, parts, 12);
   }
 }
 
@@ -140,7 +111,7 @@ static void test_checkpointing_changes_nothing(void **state) {
   char plain[320], segments[320];
   train("plain", "", false, 0, plain);
   train("segments", "model.checkpoint=true\n", false, 0, segments);
-  assert_same_run(plain, segments);
+  assert_same_run(plain, segments, 12);
 }
 
 /* --- ranks -------------------------------------------------------------------------------------------------------- */
@@ -280,7 +251,7 @@ static void test_nonfinite_stops(void **state) {
   assert_int_equal(sn_train(&options, &result, &err), SN_E_STATE); /* decay of 100 a step: weights grow 99-fold */
   assert_non_null(strstr(err.message, "not finite"));
   assert_int_equal(result.state.nonfinite_steps, 3);
-  read_file(run, "metrics.jsonl", &metrics, &n);
+  read_run_file(run, "metrics.jsonl", &metrics, &n);
   assert_non_null(strstr(metrics, "\"updated\": 0"));
   assert_non_null(strstr(metrics, "\"loss\": null"));
   sn_free(metrics);
@@ -306,7 +277,7 @@ static void test_stop_saves(void **state) {
   options.resume = true;
   assert_int_equal(sn_train(&options, &result, &err), SN_OK);
   assert_true(result.start_step == 1);
-  assert_same_run(whole, stopped);
+  assert_same_run(whole, stopped, 12);
   sn_run_data_destroy(data);
   sn_config_destroy(config);
 }
@@ -320,7 +291,7 @@ static void test_damaged_checkpoint_is_passed_over(void **state) {
   assert_int_equal(truncate(path, 1000), 0);
   sn_train_result r = train("damaged", "", true, 0, run);
   assert_int_equal(r.start_step, 4);
-  assert_same_run(whole, run);
+  assert_same_run(whole, run, 12);
 }
 
 int main(void) {
