@@ -152,6 +152,13 @@ static sn_status choose_part(const fold *f, const int64_t *pool, const int32_t *
   return SN_OK;
 }
 
+/* 0, 1, or 2 for more. */
+static int count_groups(const uint64_t *groups, int64_t n) {
+  for (int64_t i = 1; i < n; i++)
+    if (groups[i] != groups[0]) return 2;
+  return n > 0;
+}
+
 static sn_status cut_inner(fold *f, const int64_t *pool, int64_t n, sn_error *err) {
   const int64_t k = sn_config_int(f->config, "finetune.validation_folds");
   int64_t n_folds = 0;
@@ -163,6 +170,11 @@ static sn_status cut_inner(fold *f, const int64_t *pool, int64_t n, sn_error *er
   SN_TRY_GOTO(sn_alloc(&folds, n, sizeof *folds, "fold", err), done);
   for (int64_t i = 0; i < n; i++) groups[i] = f->cv->groups[pool[i]];
   SN_TRY_GOTO(make_strata(f, pool, n, strata, err), done);
+  if (count_groups(groups, n) < 2) {
+    status = sn_fail(err, SN_E_ARGUMENT, "fold %" PRId64 ": all %" PRId64 " items to train on are of one person, and training "
+                     "needs another to validate on: take more people, or fewer --folds", f->number, n);
+    goto done;
+  }
   SN_TRY_GOTO(sn_grouped_folds(groups, strata, n, k, f->cv->options->probe.seed, folds, &n_folds, err), done);
   SN_TRY_GOTO(choose_part(f, pool, folds, n, n_folds, &chosen, err), done);
   for (int64_t i = 0; i < n; i++) {
@@ -193,8 +205,8 @@ static sn_status cut_parts(fold *f, sn_error *err) {
   }
   if (n_pool == 0 || f->test.n == 0)
     status =
-        sn_fail(err, SN_E_ARGUMENT, "fold %" PRId64 ": %" PRId64 " items with a label to train on, %" PRId64 " to test",
-                f->number, n_pool, f->test.n);
+        sn_fail(err, SN_E_ARGUMENT, "fold %" PRId64 ": %" PRId64 " items with a label to train on, %" PRId64 " to test: look at "
+                "--target, --classes and the split, or take fewer --folds", f->number, n_pool, f->test.n);
   else
     status = cut_inner(f, pool, n_pool, err);
 done:
@@ -218,8 +230,8 @@ static sn_status check_classes(const fold *f, sn_error *err) {
     if (!several)
       return sn_fail(err, SN_E_ARGUMENT,
                      "fold %" PRId64 ": the %" PRId64
-                     " items that are %s have one class only: more people, "
-                     "or another finetune.validation_folds",
+                     " items that are %s have one class only: take more people, fewer --folds, "
+                     "or another number of parts (--set finetune.validation_folds=N)",
                      f->number, lists[side]->n, side ? "validated on" : "trained on");
   }
   return SN_OK;
@@ -610,12 +622,26 @@ static sn_status choose_metric(sn_finetune_cv *cv, const sn_config *config, sn_e
   return chosen_by[0] != '\0' ? sn_metric_parse(chosen_by, cv->task, &cv->chosen_by, err) : SN_OK;
 }
 
+/* Something to go on with: a folder fold-N at least. */
+static sn_status check_begun(const char *out, sn_error *err) {
+  sn_dir_entry *entries = NULL;
+  int64_t n = 0;
+  bool begun = false;
+  if (sn_path_is_directory(out)) SN_TRY(sn_dir_list(out, &entries, &n, err));
+  for (int64_t i = 0; i < n; i++) begun = begun || (entries[i].is_directory && strncmp(entries[i].name, "fold-", 5) == 0);
+  sn_dir_free(entries, n);
+  if (begun) return SN_OK;
+  return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "resume", "--resume: there is no fine-tuning in %s to go on with; leave out "
+                    "--resume to begin one, or name its folder with --out", out);
+}
+
 sn_status sn_finetune_task_run(const sn_finetune_task_options *options, sn_probe_result **out, sn_error *err) {
   sn_finetune_cv cv = {.options = options};
   sn_config *first = NULL;
   const double began = now_s();
   sn_status status;
   if (options->probe.n_seeds < 1) return sn_fail(err, SN_E_ARGUMENT, "at least one seed");
+  if (options->resume) SN_TRY(check_begun(options->out, err));
   SN_TRY_GOTO(sn_probe_data_open(&options->probe, &cv.data, err), done);
   SN_TRY_GOTO(make_config(&cv, &cv.data->runs[0], 0, &first, err), done);
   SN_TRY_GOTO(sn_probe_items_create(cv.data, first, &options->probe.log, &cv.items, err), done);

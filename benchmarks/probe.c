@@ -57,6 +57,9 @@ static sn_status make_truth(sn_probe_context *p, sn_error *err) {
 static sn_status choose_metric(sn_probe_context *p, sn_error *err) {
   static const char *const USUAL[] = {"auroc", "balanced_accuracy", "auroc_macro", "r2"};
   const char *name = p->options->metric != NULL ? p->options->metric : USUAL[p->truth.task];
+  if (p->options->unweighted && p->truth.task == SN_TASK_REGRESSION)
+    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "unweighted", "--unweighted: target %s is a number, and numbers have no class "
+                      "weights; leave it out", p->options->target);
   return sn_metric_parse(name, p->truth.task, &p->protocol.metric, err);
 }
 
@@ -84,7 +87,8 @@ static sn_status make_parts(sn_probe_context *p, sn_error *err) {
       p->place[i] = f; /* for now: its fold */
     }
     if (p->n_train[f] == 0 || p->n_test[f] == 0)
-      return sn_fail(err, SN_E_ARGUMENT, "fold %" PRId64 " (%s): %" PRId64 " labelled items to train on, %" PRId64 " to test on",
+      return sn_fail(err, SN_E_ARGUMENT, "fold %" PRId64 " (%s): %" PRId64 " labelled items to train on, %" PRId64 " to test on: "
+                     "look at --target, --classes and the split",
                      f, p->data->runs[p->data->run_of_fold[f]].path, p->n_train[f], p->n_test[f]);
   }
   for (int64_t i = 0; i < n; i++) {
@@ -257,8 +261,6 @@ static sn_status load_models(sn_probe_context *p, sn_error *err) {
   for (int64_t r = 0; r < p->data->n_runs; r++) {
     sn_train_state state;
     const sn_probe_run_info *run = &p->data->runs[r];
-    if (o->use_ema && !(sn_config_real(run->config, "train.ema") > 0))
-      return sn_fail(err, SN_E_ARGUMENT, "%s kept no moving average (train.ema is 0): leave out --ema", run->path);
     SN_TRY(sn_model_load(run->path, run->config, o->step, o->use_ema, &o->log, &p->models[r], &state, err));
     p->n_models++;
     if (r == 0) p->result->checkpoint_step = state.step;

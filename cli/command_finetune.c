@@ -91,6 +91,7 @@ static void free_request(request *r) {
 static sn_status read_numbers(const sn_args *args, sn_probe_options *p, sn_error *err) {
   int64_t seed = 0;
   SN_TRY(sn_args_i64(args, "folds", 5, &p->folds, err));
+  p->folds_given = sn_args_has(args, "folds");
   SN_TRY(sn_args_i64(args, "seeds", 1, &p->n_seeds, err));
   SN_TRY(sn_args_i64(args, "draws", 1000, &p->n_draws, err));
   SN_TRY(sn_args_i64(args, "seed", 0, &seed, err));

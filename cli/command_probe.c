@@ -89,6 +89,7 @@ static sn_status parse(const sn_args *args, const char **runs, const char **excl
   SN_TRY(parse_pools(args, o, err));
   SN_TRY(parse_task(sn_args_get(args, "task"), &o->task, err));
   SN_TRY(sn_args_i64(args, "folds", o->folds, &o->folds, err));
+  o->folds_given = sn_args_has(args, "folds");
   SN_TRY(sn_args_i64(args, "seeds", o->n_seeds, &o->n_seeds, err));
   SN_TRY(sn_args_i64(args, "draws", o->n_draws, &o->n_draws, err));
   SN_TRY(sn_args_i64(args, "seed", 0, &seed, err));

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 static void write_line(void *user, sn_log_level level, const char *message) {
@@ -68,7 +69,15 @@ const volatile sig_atomic_t *sn_terminal_catch_signals(void) {
 }
 
 void sn_terminal_set_wait_policy(char **argv) {
-  if (getenv("OMP_WAIT_POLICY") != NULL) return;
+  const char *policy = getenv("OMP_WAIT_POLICY");
+  if (policy != NULL && strcasecmp(policy, "passive") == 0) return;
+  if (policy != NULL) {
+    const bool active = strcasecmp(policy, "active") == 0;
+    fprintf(stderr, "warning: OMP_WAIT_POLICY is '%s'%s: threads that wait keep their cores busy, and with a busy loader training "
+            "can be several times slower; 'passive' is what sonde sets by itself\n", policy,
+            active ? "" : ", which is neither passive nor active and has no effect");
+    return;
+  }
   if (setenv("OMP_WAIT_POLICY", "passive", 1) != 0) return;
   execv("/proc/self/exe", argv); /* when it cannot, the run goes on, only slower */
 }

@@ -67,6 +67,9 @@ SN_MUST_CHECK sn_status sn_table_load(const char *path, char delimiter, bool has
 void sn_table_destroy(sn_table *table);
 int64_t sn_table_column(const sn_table *table, const char *name); /* the first of that name, -1 if absent */
 bool sn_table_has_columns(const sn_table *table, const char *const *names, int64_t n); /* these n, in this order */
+/* A hint for messages about a table whose only column holds another delimiter, else "". name: of the first column, or the
+ * first cell of a row. */
+const char *sn_table_delimiter_hint(int64_t n_columns, const char *name);
 /* Puts "path: line N: " of that row before the message of what was found wrong in it, and its line into err. */
 sn_status sn_table_fail_row(const sn_table *table, int64_t row, const char *path, sn_status status, sn_error *err);
 

@@ -100,6 +100,14 @@ static sn_status number_columns(table_store *store, sn_error *err) {
   return SN_OK;
 }
 
+const char *sn_table_delimiter_hint(int64_t n_columns, const char *name) {
+  if (n_columns != 1) return "";
+  if (strchr(name, ';') != NULL) return " (its lines hold ';': separate the columns by commas, or by tabs in a file named .tsv)";
+  if (strchr(name, '\t') != NULL) return " (its lines hold tabs: name the file .tsv, or separate the columns by commas)";
+  if (strchr(name, ',') != NULL) return " (its lines hold commas: name the file .csv, or separate the columns by tabs)";
+  return "";
+}
+
 static sn_status cut_table(cutter *c, bool has_header, table_store *store, sn_error *err) {
   sn_table *t = &store->table;
   int64_t n, header_room = 0, cell_room = 0, line_room = 0;
@@ -115,8 +123,9 @@ static sn_status cut_table(cutter *c, bool has_header, table_store *store, sn_er
     SN_TRY(cut_row(c, &t->cells, &cell_room, t->n_rows * t->n_columns, &n, err));
     if (t->n_columns == 0) t->n_columns = n;
     if (n != t->n_columns)
-      return sn_fail_at(err, SN_E_CORRUPT, -1, line, NULL, "%s, line %lld: expected %lld cells, found %lld", c->path,
-                        (long long)line, (long long)t->n_columns, (long long)n);
+      return sn_fail_at(err, SN_E_CORRUPT, -1, line, NULL, "%s, line %lld: expected %lld cells, found %lld%s", c->path,
+                        (long long)line, (long long)t->n_columns, (long long)n,
+                        sn_table_delimiter_hint(t->n_columns, has_header ? t->columns[0] : t->cells[0]));
     t->lines[t->n_rows++] = line;
   }
   return has_header ? SN_OK : number_columns(store, err);

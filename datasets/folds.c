@@ -99,7 +99,8 @@ sn_status sn_grouped_folds(const uint64_t *group_of, const int32_t *strata, int6
   if (n > 0) qsort(members, (size_t)n, sizeof *members, compare_members);
   int64_t n_groups = make_groups(members, n, seed, groups);
   if (n_groups < 2) {
-    status = sn_fail(err, SN_E_ARGUMENT, "folds: %" PRId64 " people; at least 2 are needed", n_groups);
+    status = sn_fail(err, SN_E_ARGUMENT,
+                     "folds: %" PRId64 " people (or recordings, where persons are unknown); at least 2 are needed", n_groups);
     goto done;
   }
   *n_folds = n_groups < k ? n_groups : k;

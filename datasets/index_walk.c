@@ -241,6 +241,9 @@ static sn_status apply_all_records(sn_walk *walk, const char *root, const sn_log
 sn_status sn_walk_directory(const char *root, const sn_log *log, sn_walk *out, sn_error *err) {
   memset(out, 0, sizeof *out);
   if (root[0] == 0) return sn_fail(err, SN_E_ARGUMENT, "the directory of recordings has an empty name");
+  if (sn_path_exists(root) && !sn_path_is_directory(root))
+    return sn_fail(err, SN_E_ARGUMENT, "%s is a file: a directory of recordings is wanted; `sonde inspect %s` says what is in "
+                   "one file", root, root);
   sn_status status = walk_folder(out, root, "", NULL, err);
   if (status == SN_OK) {
     if (out->n_files > 0) qsort(out->files, (size_t)out->n_files, sizeof *out->files, compare_files);

@@ -120,10 +120,9 @@ sn_status sn_keyed_table_column(const sn_keyed_table *table, const char *name, i
   char all[256];
   list_columns(table->table, all, sizeof all);
   const char *near = sn_nearest_name(name, (const char *const *)table->table->columns, table->table->n_columns);
-  const bool semicolons = table->table->n_columns == 1 && strchr(all, ';') != NULL;
   return sn_fail_at(err, SN_E_ARGUMENT, -1, 1, name, "%s: no column '%s'%s%s%s; it has: %s%s", table->path, name,
                     near != NULL ? ", did you mean '" : "", near != NULL ? near : "", near != NULL ? "'?" : "", all,
-                    semicolons ? " (columns are separated by commas or tabs, not by ';')" : "");
+                    sn_table_delimiter_hint(table->table->n_columns, table->table->columns[0]));
 }
 
 static sn_status load_table(const char *path, const char *key, sn_table **out, sn_error *err) {
@@ -179,9 +178,10 @@ sn_status sn_keyed_table_load(const sn_manifest *manifest, const char *path, con
     status = sn_fail(err, SN_E_ARGUMENT,
                      "%s: none of its %" PRId64
                      " keys (column '%s', first '%s') is a recording of %s (the first is '%s'); "
-                     "--key names the column",
+                     "--key names the column%s",
                      path, t->table->n_rows, t->table->columns[column], t->first_unmatched, manifest->name,
-                     manifest->n > 0 ? manifest->rows[0].path : "");
+                     manifest->n > 0 ? manifest->rows[0].path : "",
+                     sn_table_delimiter_hint(t->table->n_columns, t->table->columns[0]));
     goto fail;
   }
   name_index_free(&paths);

@@ -106,8 +106,11 @@ static sn_status load_sealed(const char *file, sn_json **out, sn_error *err) {
   for (const char *at = text; (at = strstr(at, SEAL)) != NULL; at++) seal = at;
   if (seal != NULL) sn_sha256_text(text, seal - text, hex);
   if (seal == NULL || strncmp(seal + strlen(SEAL), hex, 64) != 0) {
-    status = sn_fail(err, SN_E_CORRUPT, "%s: its own SHA-256 is %s: damaged, or edited by hand", file,
-                     seal == NULL ? "missing" : "another");
+    if (seal == NULL)
+      status = sn_fail(err, SN_E_CORRUPT, "%s: it holds no SHA-256 of itself: an older build of sonde wrote it, or it is cut "
+                       "short. Go on with the build that wrote it, or pretrain again", file);
+    else
+      status = sn_fail(err, SN_E_CORRUPT, "%s: its own SHA-256 is another: damaged, or edited by hand", file);
     goto done;
   }
   status = sn_json_parse(text, n, file, out, err);

@@ -90,7 +90,7 @@ static void test_keys(void **state) {
   refuse_table(m, root, "record,label\nr00,A\nr00.hea,C\n", "record", "lines 2 and 3", "r00.hea");
   refuse_table(m, root, "record,label\nx,A\n", "record", "a/x.hea", "b/x.hea");
   refuse_table(m, root, "record,label\nr00,A\n", "recrod", "did you mean 'record'", "record, label");
-  refuse_table(m, root, "record;label\nr00;A\n", "record", "no column 'record'", "not by ';'");
+  refuse_table(m, root, "record;label\nr00;A\n", "record", "no column 'record'", "its lines hold ';'");
   refuse_table(m, root, "id,label\n1,A\n2,B\n", "id", "none of its 2 keys", "'1'");
   sn_manifest_destroy(m);
   cohort_remove(root);

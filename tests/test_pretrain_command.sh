@@ -28,7 +28,7 @@ refused 'data.dir' --preset ecg-tiny
 
 # The build with readers: a typing error in a file, and a folder in which nothing can be read (not: whose people are unknown).
 if "$sonde" --help | grep -q '^  finetune '; then
-  refused '--settings' preset.yaml
+  refused 'pretrain --preset NAME preset.yaml' preset.yaml
   refused "typo.yaml:2: unknown key 'data.windw'; the nearest known key is 'data.window'" typo.yaml
   "$sonde" synth ecg --out 'a cohort' --subjects 2 --seconds 10 --leads 1 > /dev/null
   "$sonde" pretrain --preset ecg-tiny --data 'a cohort' --subject recording --out 'a run' --set train.steps=1 \
