@@ -744,8 +744,72 @@ static void units(void **state) {
   case_close(&c);
 }
 
+/* ---- what is written for many lanes ---- */
+
+/* Every number of signals that has a walk of its own, runs of 1 to 4, and lengths around those that are done together. */
+static void strides_and_lengths(void **state) {
+  static const int64_t per_frame[][3] = {{1, 0, 0}, {1, 1, 0}, {1, 1, 1}, {2, 0, 0}, {2, 2, 0}, {4, 1, 1}, {4, 2, 0}, {3, 1, 2}, {1, 3, 0}};
+  for (int k = 0; k < N_PACKED; k++)
+    for (size_t shape = 0; shape < sizeof per_frame / sizeof per_frame[0]; shape++)
+      for (int64_t frames = 1; frames < 45; frames += frames > 20 ? 7 : 1) {
+        const int64_t *spf = per_frame[shape], width = spf[0] + spf[1] + spf[2];
+        char header[256];
+        int used = snprintf(header, sizeof header, "r %d 100 %lld\n", 1 + (spf[1] > 0) + (spf[2] > 0), (long long)frames);
+        for (int s = 0; s < 3 && spf[s] > 0; s++)
+          used += snprintf(header + used, sizeof header - (size_t)used, "r.dat %dx%lld 10\n", PACKED[k].format, (long long)spf[s]);
+        int64_t n_bytes = 0, offset = 0;
+        assert_true(sn_wfdb_codec_bytes(sn_wfdb_codec(PACKED[k].format), width * frames, &n_bytes));
+        uint8_t *data = malloc((size_t)n_bytes); /* exactly: a read behind the end shows under a sanitizer */
+        for (int64_t i = 0; i < n_bytes; i++) data[i] = (uint8_t)random_u32();
+        if (frames % 3 == 0) memset(data, PACKED[k].format == 160 || PACKED[k].format == 80 ? 0 : 0x80, (size_t)n_bytes / 2);
+        wfdb_case c = case_open(header, data, n_bytes, false);
+        case_must(&c);
+        for (int s = 0; s < 3 && spf[s] > 0; offset += spf[s++]) {
+          int32_t expected[4 * 45];
+          for (int64_t i = 0; i < frames * spf[s]; i++)
+            expected[i] = marked(k, reference_sample(PACKED[k].format, data, i / spf[s] * width + offset + i % spf[s]));
+          case_stored(&c, s, 0, 0, frames * spf[s], expected);
+          if (frames > 2) case_stored(&c, s, 0, 1, frames * spf[s] - 1, expected + 1);
+        }
+        windows_of_all_channels(c.recording, 3);
+        case_close(&c);
+        free(data);
+      }
+}
+
+/* Values are the bits of a division, for every 16-bit sample and gains of every kind. */
+static void values_are_exact_quotients(void **state) {
+  static const char *const gains[] = {"200", "1000", "3", "7", "1e-3", "0.1", "2963.77", "12.84", "1.052e+04", "306.7", "1e30",
+                                      "9.99e29", "1e-30", "-200", "1.9999999999999998", "1.0000000000000002"};
+  enum { N = 65536 };
+  uint8_t *data = malloc(2 * N);
+  double *values = malloc(N * sizeof *values);
+  for (int i = 0; i < N; i++) data[2 * i] = (uint8_t)i, data[2 * i + 1] = (uint8_t)(i >> 8);
+  for (int turn = 0; turn < 60; turn++) {
+    char header[128], gain[40];
+    if (turn < (int)(sizeof gains / sizeof gains[0])) snprintf(gain, sizeof gain, "%s", gains[turn]);
+    else snprintf(gain, sizeof gain, "%.17g", ldexp(1 + random_u32() / 4294967296.0, (int)(random_u32() % 40) - 20));
+    const int baseline = turn % 3 == 0 ? 0 : (int)(random_u32() % 100000) - 50000;
+    snprintf(header, sizeof header, "r 1 100 %d\nr.dat 16 %s(%d)/mV 16 0 0 0 0 II\n", N, gain, baseline);
+    wfdb_case c = case_open(header, data, 2 * N, false);
+    case_must(&c);
+    const double by = c.recording->channels[0].gain;
+    assert_int_equal(sn_recording_read(c.recording, 0, 0, 0, N, values, NULL), SN_OK);
+    for (int i = 0; i < N; i++) {
+      const int16_t stored = (int16_t)(uint16_t)i;
+      const double expected = ((double)stored - baseline) / by * 1.0;
+      if (stored == -32768 ? isnan(values[i]) : memcmp(&values[i], &expected, sizeof expected) == 0) continue;
+      fail_msg("gain %s, baseline %d, sample %d: %.17g, expected %.17g", gain, baseline, stored, values[i], expected);
+    }
+    case_close(&c);
+  }
+  free(values);
+  free(data);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(strides_and_lengths),       cmocka_unit_test(values_are_exact_quotients),
       cmocka_unit_test(formats_against_reference), cmocka_unit_test(wide_frames),
       cmocka_unit_test(differences),               cmocka_unit_test(packed_pairs_odd_count),
       cmocka_unit_test(samples_per_frame_are_kept), cmocka_unit_test(zero_gain),

@@ -5,6 +5,9 @@
  * come in pieces of at most BUFFER through positioned reads into the stack: no allocation, no shared state.  Format 8 holds
  * differences; its running values at every BLOCK-th frame are collected in one pass on first use, under a lock. */
 #include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 #include "core/alloc.h"
 #include "modalities/formats/wfdb/wfdb_parts.h"
@@ -27,12 +30,6 @@ static inline int32_t get_32(const uint8_t *b, int64_t i) {
   const uint8_t *p = b + 4 * i;
   return (int32_t)((uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24);
 }
-/* 212: two samples in three bytes. Even: 12 low bits of the first pair. Odd: its 4 high bits, above the third byte. */
-static inline int32_t get_212(const uint8_t *b, int64_t i) {
-  const uint8_t *p = b + 3 * (i >> 1);
-  uint32_t v = i & 1 ? (uint32_t)(p[1] & 0xF0) << 4 | p[2] : (uint32_t)(p[1] & 0x0F) << 8 | p[0];
-  return sign_extend(v, 12);
-}
 /* 310: three samples in two pairs. Bits 1..10 of each pair are the first two, the 5 high bits of both the third. */
 static inline int32_t get_310(const uint8_t *b, int64_t i) {
   const uint8_t *p = b + 4 * (i / 3);
@@ -46,56 +43,148 @@ static inline int32_t get_311(const uint8_t *b, int64_t i) {
   return sign_extend(((uint32_t)p[0] | (uint32_t)p[1] << 8) >> (2 * (i % 3)) & 0x3FF, 10);
 }
 
+/* Loops of this file that are worth many lanes; the same integers whatever they are compiled for. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)
+#define MANY_LANES __attribute__((optimize("O3"), target_clones("default", "avx2")))
+#define FAST_212 1
+#else
+#define MANY_LANES
+#endif
+
+/* In a pass of its own, so that it takes many lanes where the walk before it cannot. */
+MANY_LANES static void mark_missing(int32_t *out, int64_t n, int32_t lowest) {
+  for (int64_t k = 0; k < n; k++) out[k] = out[k] == lowest ? INT32_MIN : out[k];
+}
+
+/* Formats of whole bytes. The walks over one sample a frame, for the strides that compilers know how to shuffle, and any
+ * other. */
 #define DECODER(format, lowest)                                                                                        \
+  MANY_LANES static void neighbours_##format(const uint8_t *b, int64_t n, int32_t *out) {                              \
+    for (int64_t k = 0; k < n; k++) out[k] = get_##format(b, k);                                                       \
+  }                                                                                                                    \
+  MANY_LANES static void every_second_##format(const uint8_t *b, int64_t n, int32_t *out) {                            \
+    for (int64_t k = 0; k < n; k++) out[k] = get_##format(b, 2 * k);                                                   \
+  }                                                                                                                    \
   static void decode_##format(const uint8_t *b, int64_t first, int64_t stride, int64_t run, int64_t n, int32_t *out) { \
-    if (run == 1) {                                                                                                    \
-      for (int64_t k = 0; k < n; k++) {                                                                                \
-        int32_t v = get_##format(b, first + k * stride);                                                               \
-        out[k] = v == (lowest) ? INT32_MIN : v;                                                                        \
+    const int64_t bytes = get_bytes_##format;                                                                          \
+    const uint8_t *p = b + first * bytes;                                                                              \
+    if (run == 1 && stride == 1) {                                                                                     \
+      neighbours_##format(p, n, out);                                                                                  \
+    } else if (run == 1 && stride == 2) {                                                                              \
+      every_second_##format(p, n, out);                                                                                \
+    } else if (run == 1) {                                                                                             \
+      const int64_t step = stride * bytes;                                                                             \
+      int64_t k = 0;                                                                                                   \
+      for (; k + 4 <= n; k += 4, p += 4 * step) {                                                                      \
+        out[k] = get_##format(p, 0);                                                                                   \
+        out[k + 1] = get_##format(p + step, 0);                                                                        \
+        out[k + 2] = get_##format(p + 2 * step, 0);                                                                    \
+        out[k + 3] = get_##format(p + 3 * step, 0);                                                                    \
       }                                                                                                                \
-      return;                                                                                                          \
+      for (; k < n; k++, p += step) out[k] = get_##format(p, 0);                                                       \
+    } else {                                                                                                           \
+      for (int64_t k = 0; k < n; k += run, p += stride * bytes) neighbours_##format(p, run, out + k);                  \
     }                                                                                                                  \
-    for (int64_t k = 0; k < n; k += run, first += stride) {                                                            \
-      for (int64_t j = 0; j < run; j++) {                                                                              \
-        int32_t v = get_##format(b, first + j);                                                                        \
-        out[k + j] = v == (lowest) ? INT32_MIN : v;                                                                    \
-      }                                                                                                                \
-    }                                                                                                                  \
+    mark_missing(out, n, lowest);                                                                                      \
   }
+enum { get_bytes_8 = 1, get_bytes_80 = 1, get_bytes_16 = 2, get_bytes_61 = 2, get_bytes_160 = 2, get_bytes_24 = 3,
+       get_bytes_32 = 4 };
 DECODER(16, -32768)
 DECODER(24, -8388608)
 DECODER(32, INT32_MIN)
 DECODER(61, -32768)
 DECODER(80, -128)
 DECODER(160, -32768)
-DECODER(310, -512)
-DECODER(311, -512)
 DECODER(8, INT32_MIN) /* differences: no missing mark */
 
-/* 212 with an even stride keeps its parity, which takes the branch out of the loop. */
+/* Formats whose samples share bytes. */
+#define PACKED_DECODER(format, lowest)                                                                                 \
+  static void decode_##format(const uint8_t *b, int64_t first, int64_t stride, int64_t run, int64_t n, int32_t *out) { \
+    for (int64_t k = 0; k < n; k += run, first += stride)                                                              \
+      for (int64_t j = 0; j < run; j++) {                                                                              \
+        int32_t v = get_##format(b, first + j);                                                                        \
+        out[k + j] = v == (lowest) ? INT32_MIN : v;                                                                    \
+      }                                                                                                                \
+  }
+PACKED_DECODER(310, -512)
+PACKED_DECODER(311, -512)
+
+/* 212: two samples in three bytes. Even: 12 low bits of the first two. Odd: their 4 high bits, above the third byte. */
+static inline int32_t pair_sample(const uint8_t *p, bool odd) {
+  return odd ? sign_extend((uint32_t)(p[1] & 0xF0) << 4 | p[2], 12)
+             : sign_extend((uint32_t)p[1] << 8 | p[0], 12); /* what is above the 12 bits is shifted out */
+}
+
+/* Frames whose samples of this signal are n_pairs whole pairs. */
+static inline void whole_pairs(const uint8_t *p, int64_t step, int64_t n_pairs, int64_t n, int32_t *out) {
+  for (int64_t k = 0; k < n; k += 2 * n_pairs, p += step)
+    for (int64_t j = 0; j < n_pairs; j++) {
+      out[k + 2 * j] = pair_sample(p + 3 * j, false);
+      out[k + 2 * j + 1] = pair_sample(p + 3 * j, true);
+    }
+}
+
+#ifdef FAST_212
+/* Eight pairs, 24 bytes, at a time: each pair's bytes into a lane of 32 bits, most significant first as the sample wants
+ * them, then one arithmetic shift. Reads 28 bytes from p; returns how many pairs were done. */
+__attribute__((target("avx2"))) static int64_t pairs_avx2(const uint8_t *p, bool odd, int64_t n, int32_t *out) {
+  /* even: byte 0, low half of byte 1 -> bits 20..31 (v << 20); odd: byte 2 and the high half of byte 1. */
+  const __m256i even_order = _mm256_setr_epi8(-1, -1, 0, 1, -1, -1, 3, 4, -1, -1, 6, 7, -1, -1, 9, 10, -1, -1, 0, 1, -1, -1, 3,
+                                              4, -1, -1, 6, 7, -1, -1, 9, 10);
+  const __m256i odd_order = _mm256_setr_epi8(-1, -1, 2, 1, -1, -1, 5, 4, -1, -1, 8, 7, -1, -1, 11, 10, -1, -1, 2, 1, -1, -1, 5,
+                                             4, -1, -1, 8, 7, -1, -1, 11, 10);
+  const __m256i low = _mm256_set1_epi32(0x00FF0000), high = _mm256_set1_epi32((int)0xF0000000);
+  int64_t k = 0;
+  for (; k + 10 <= n; k += 8, p += 24) { /* two pairs more than are taken: nothing behind the last one is read */
+    const __m128i a = _mm_loadu_si128((const __m128i *)(const void *)p);
+    const __m128i c = _mm_loadu_si128((const __m128i *)(const void *)(p + 12));
+    const __m256i bytes = _mm256_inserti128_si256(_mm256_castsi128_si256(a), c, 1);
+    __m256i v = _mm256_shuffle_epi8(bytes, odd ? odd_order : even_order);
+    if (odd) v = _mm256_or_si256(_mm256_and_si256(v, high), _mm256_slli_epi32(_mm256_and_si256(v, low), 4));
+    else v = _mm256_slli_epi32(v, 4);
+    _mm256_storeu_si256((__m256i *)(void *)(out + k), _mm256_srai_epi32(v, 20));
+  }
+  return k;
+}
+#endif
+
 static void decode_212(const uint8_t *b, int64_t first, int64_t stride, int64_t run, int64_t n, int32_t *out) {
-  if (run == 1 && (stride & 1) == 0) {
+  if (run == 1 && (stride & 1) == 0) { /* an even stride keeps its parity */
+    const bool odd = (first & 1) != 0;
     const uint8_t *p = b + 3 * (first >> 1);
-    int64_t step = 3 * (stride >> 1);
-    if (first & 1) {
-      for (int64_t k = 0; k < n; k++, p += step) {
-        int32_t v = sign_extend((uint32_t)(p[1] & 0xF0) << 4 | p[2], 12);
-        out[k] = v == -2048 ? INT32_MIN : v;
+    const int64_t step = 3 * (stride >> 1);
+    int64_t k = 0;
+#ifdef FAST_212
+    if (stride == 2 && __builtin_cpu_supports("avx2")) k = pairs_avx2(p, odd, n, out);
+#endif
+    p += k * step;
+    if (odd)
+      for (; k < n; k++, p += step) out[k] = pair_sample(p, true);
+    else
+      for (; k < n; k++, p += step) out[k] = pair_sample(p, false);
+  } else if (((run | stride | first) & 1) == 0) {
+    const uint8_t *p = b + 3 * (first >> 1);
+    const int64_t step = 3 * (stride >> 1);
+    if (run == 2) whole_pairs(p, step, 1, n, out); /* a known number of pairs is unrolled */
+    else if (run == 4) whole_pairs(p, step, 2, n, out);
+    else whole_pairs(p, step, run / 2, n, out);
+  } else {
+    for (int64_t k = 0; k < n; k += run, first += stride) {
+      const uint8_t *p = b + 3 * (first >> 1);
+      int64_t j = 0;
+      if (first & 1) {
+        out[k + j++] = pair_sample(p, true);
+        p += 3;
       }
-    } else {
-      for (int64_t k = 0; k < n; k++, p += step) {
-        int32_t v = sign_extend((uint32_t)(p[1] & 0x0F) << 8 | p[0], 12);
-        out[k] = v == -2048 ? INT32_MIN : v;
+      for (; j + 2 <= run; j += 2, p += 3) {
+        out[k + j] = pair_sample(p, false);
+        out[k + j + 1] = pair_sample(p, true);
       }
-    }
-    return;
-  }
-  for (int64_t k = 0; k < n; k += run, first += stride) {
-    for (int64_t j = 0; j < run; j++) {
-      int32_t v = get_212(b, first + j);
-      out[k + j] = v == -2048 ? INT32_MIN : v;
+      if (j < run) out[k + j] = pair_sample(p, false);
     }
   }
+  mark_missing(out, n, -2048);
 }
 
 static const wfdb_codec CODECS[] = {
