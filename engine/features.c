@@ -47,7 +47,68 @@ static sn_status judge(extraction *x, int64_t n, uint8_t *present, sn_feature_re
   return SN_OK;
 }
 
-static sn_status encode(extraction *x, const sn_encoder_input *input, float *pooled, sn_error *err) {
+/* --- context ------------------------------------------------------------------------------------------------------ */
+
+/* The rows of the encoder's output that are pooled, as an input of their own: what pooling reads of one. */
+typedef struct stretch {
+  sn_encoder_input input;
+  float *features;
+} stretch;
+
+static void free_stretch(stretch *s) {
+  sn_free(s->input.offsets);
+  sn_free(s->input.row_token);
+  sn_free(s->input.channels);
+  sn_free(s->features);
+}
+
+static sn_status allocate_stretch(const sn_encoder_input *all, int64_t c, stretch *s, sn_error *err) {
+  s->input = (sn_encoder_input){.n_samples = all->n_samples, .n_slots = all->n_rows, .n_rows = all->n_rows};
+  SN_TRY(sn_alloc(&s->input.offsets, all->n_samples + 1, sizeof *s->input.offsets, "pooled rows", err));
+  SN_TRY(sn_alloc(&s->input.row_token, all->n_rows, sizeof *s->input.row_token, "pooled rows", err));
+  SN_TRY(sn_alloc(&s->input.channels, all->n_rows, sizeof *s->input.channels, "pooled rows", err));
+  return sn_alloc(&s->features, all->n_rows * c, sizeof *s->features, "pooled rows", err);
+}
+
+/* Rows of sample i of the pack are those of window window_of[i]. A class token stays. */
+static sn_status cut_stretch(const extraction *x, const sn_token_batch *batch, const int64_t *window_of,
+                             const sn_encoder_input *all, const float *features, stretch *s, sn_error *err) {
+  const int64_t c = sn_encoder_width(x->model->encoder);
+  int64_t row = 0;
+  SN_TRY(allocate_stretch(all, c, s, err));
+  for (int64_t i = 0; i < all->n_samples; i++) {
+    const double from = x->options->pool_from_s[window_of[i]], to = from + x->options->pool_s;
+    s->input.offsets[i] = row;
+    for (int64_t r = all->offsets[i]; r < all->offsets[i + 1]; r++) {
+      const int64_t token = all->row_token != NULL ? all->row_token[r] : r;
+      const double t = token >= 0 ? (double)batch->coordinates[4 * token + 3] : from;
+      if (t < from || t >= to) continue;
+      s->input.row_token[row] = (int32_t)(token >= 0 ? row : token);
+      s->input.channels[row] = token >= 0 ? all->channels[token] : -2;
+      memcpy(s->features + row++ * c, features + r * c, (size_t)c * sizeof *features);
+    }
+  }
+  s->input.offsets[all->n_samples] = row;
+  return SN_OK;
+}
+
+static bool is_pooled(const extraction *x, const sn_sample *sample, int64_t window) {
+  const double from = x->options->pool_from_s[window], to = from + x->options->pool_s;
+  for (int64_t t = 0; t < sample->n_tokens; t++)
+    if (sample->coordinates[4 * t + 3] >= from && sample->coordinates[4 * t + 3] < to) return true;
+  return false;
+}
+
+static sn_status pool_rows(const extraction *x, const sn_encoder_input *input, const float *features, float *pooled,
+                           sn_error *err) {
+  const sn_feature_options *o = x->options;
+  if (o->pool == SN_POOL_PER_CHANNEL && o->columns != NULL)
+    return sn_pool_channels(x->model->encoder, input, features, o->columns, o->n_columns, pooled, err);
+  return sn_pool_features(o->pool, x->model->encoder, input, features, x->tokens_per_sample, pooled, err);
+}
+
+static sn_status encode(extraction *x, const sn_token_batch *batch, const int64_t *window_of,
+                        const sn_encoder_input *input, float *pooled, sn_error *err) {
   sn_value *y;
   if (sn_arena_capacity(x->arena) == 0) {
     sn_arena *measure = NULL;
@@ -65,11 +126,12 @@ static sn_status encode(extraction *x, const sn_encoder_input *input, float *poo
   }
   sn_tape_reset(x->tape);
   SN_TRY(sn_encoder_forward(x->tape, &y, x->model->encoder, input, 0, SN_F32, err));
-  if (x->options->pool == SN_POOL_PER_CHANNEL && x->options->columns != NULL)
-    return sn_pool_channels(x->model->encoder, input, y->tensor.data, x->options->columns, x->options->n_columns, pooled,
-                            err);
-  return sn_pool_features(x->options->pool, x->model->encoder, input, y->tensor.data, x->tokens_per_sample, pooled,
-                          err);
+  if (x->options->pool_from_s == NULL) return pool_rows(x, input, y->tensor.data, pooled, err);
+  stretch s = {.features = NULL};
+  sn_status status = cut_stretch(x, batch, window_of, input, y->tensor.data, &s, err);
+  if (status == SN_OK) status = pool_rows(x, &s.input, s.features, pooled, err);
+  free_stretch(&s);
+  return status;
 }
 
 static sn_status run_pack(extraction *x, int64_t n, float *features, uint8_t *present, sn_feature_report *report,
@@ -77,9 +139,20 @@ static sn_status run_pack(extraction *x, int64_t n, float *features, uint8_t *pr
   sn_token_batch *batch = NULL;
   sn_encoder_input *input = NULL;
   float *pooled = NULL;
+  int64_t *window_of = NULL, n_present = 0;
   sn_status status;
   SN_TRY_GOTO(sn_pool_for(x->pool, n, read_one, x, err), done);
   SN_TRY_GOTO(judge(x, n, present, report, err), done);
+  SN_TRY_GOTO(sn_alloc(&window_of, n, sizeof *window_of, "windows", err), done);
+  for (int64_t i = 0; i < n; i++) {
+    if (present[i] && x->options->pool_from_s != NULL && !is_pooled(x, x->samples[i], x->first + i)) {
+      sn_sample_destroy(x->samples[i]);
+      x->samples[i] = NULL;
+      present[i] = 0;
+      report->rejected++;
+    }
+    if (present[i]) window_of[n_present++] = x->first + i;
+  }
   memset(features, 0, (size_t)(n * x->width) * sizeof *features);
   SN_TRY_GOTO(sn_token_batch_pack((const sn_sample *const *)x->samples, n, &batch, err), done);
   if (batch->n_samples == 0) goto done;
@@ -87,7 +160,7 @@ static sn_status run_pack(extraction *x, int64_t n, float *features, uint8_t *pr
     if (batch->channels[t] >= 0) x->options->channels_seen[batch->channels[t]] = 1;
   SN_TRY_GOTO(sn_encoder_input_create_all(x->model->encoder, batch, x->slots, x->per_pack, SN_F32, &input, err), done);
   SN_TRY_GOTO(sn_alloc(&pooled, batch->n_samples * x->width, sizeof *pooled, "pooled features", err), done);
-  SN_TRY_GOTO(encode(x, input, pooled, err), done);
+  SN_TRY_GOTO(encode(x, batch, window_of, input, pooled, err), done);
   for (int64_t i = 0, s = 0; i < n; i++)
     if (present[i]) memcpy(features + i * x->width, pooled + x->width * s++, (size_t)x->width * sizeof *features);
 done:
@@ -96,6 +169,7 @@ done:
     x->samples[i] = NULL;
   }
   sn_free(pooled);
+  sn_free(window_of);
   sn_encoder_input_destroy(input);
   sn_token_batch_destroy(batch);
   return status;
@@ -128,6 +202,8 @@ sn_status sn_features_extract(sn_device *device, const sn_model *model, sn_sourc
   if (source->patch_size != sn_encoder_data_of(model->encoder)->patch_size)
     return sn_fail(err, SN_E_ARGUMENT, "the data have patches of %lld values, the model was trained on %lld",
                    (long long)source->patch_size, (long long)sn_encoder_data_of(model->encoder)->patch_size);
+  if (options->pool_from_s != NULL && options->pool == SN_POOL_FLATTEN)
+    return sn_fail(err, SN_E_ARGUMENT, "pool flatten: a stretch of a window has no fixed number of tokens; use mean");
   x.per_pack = x.slots / source->max_tokens;
   x.width = sn_feature_width(options, model, source);
   SN_TRY_GOTO(set_up(&x, err), done);
