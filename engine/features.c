@@ -202,6 +202,9 @@ sn_status sn_features_extract(sn_device *device, const sn_model *model, sn_sourc
   if (source->patch_size != sn_encoder_data_of(model->encoder)->patch_size)
     return sn_fail(err, SN_E_ARGUMENT, "the data have patches of %lld values, the model was trained on %lld",
                    (long long)source->patch_size, (long long)sn_encoder_data_of(model->encoder)->patch_size);
+  if (options->pool_from_s != NULL && sn_encoder_n_latents(model->encoder) > 0)
+    return sn_fail(err, SN_E_ARGUMENT, "a stretch of a window cannot be pooled: this encoder's rows are latent sources, which "
+                   "have no time (model.latent_sources)");
   if (options->pool_from_s != NULL && options->pool == SN_POOL_FLATTEN)
     return sn_fail(err, SN_E_ARGUMENT, "pool flatten: a stretch of a window has no fixed number of tokens; use mean");
   x.per_pack = x.slots / source->max_tokens;
