@@ -1,0 +1,297 @@
+/* needs: full */
+/* channels.tsv, electrodes.tsv with coordsystem.json, events.tsv. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "core/alloc.h"
+#include "datasets/bids_parts.h"
+
+/* A channel by the table's name: as in the file, else as cleaned; -1. */
+static int64_t find_channel(const sn_recording *r, const char *name) {
+  for (int64_t c = 0; c < r->n_channels; c++)
+    if (strcmp(r->channels[c].raw_name, name) == 0) return c;
+  return sn_recording_find_channel(r, name);
+}
+
+/* ---- channels.tsv ------------------------------------------------------------------------------------------------ */
+
+typedef struct type_row {
+  const char *type;
+  sn_sensor_kind kind;
+} type_row;
+
+static const type_row TYPES[] = {
+    {"EEG", SN_SENSOR_EEG},           {"EOG", SN_SENSOR_EOG},         {"VEOG", SN_SENSOR_EOG},
+    {"HEOG", SN_SENSOR_EOG},          {"ECG", SN_SENSOR_ECG},         {"EKG", SN_SENSOR_ECG},
+    {"EMG", SN_SENSOR_EMG},           {"ECOG", SN_SENSOR_ECOG},       {"SEEG", SN_SENSOR_ECOG},
+    {"DBS", SN_SENSOR_ECOG},          {"MEGMAG", SN_SENSOR_MEG_MAG},  {"MEGGRADPLANAR", SN_SENSOR_MEG_GRAD},
+    {"MEGGRADAXIAL", SN_SENSOR_MEG_MAG}, {"TRIG", SN_SENSOR_TRIGGER}, {"PPG", SN_SENSOR_PPG},
+    {"RESP", SN_SENSOR_RESPIRATION},  {"TEMP", SN_SENSOR_TEMPERATURE}, {"MISC", SN_SENSOR_OTHER},
+    {"REF", SN_SENSOR_OTHER},         {"MEGREFMAG", SN_SENSOR_OTHER}, {"MEGREFGRADAXIAL", SN_SENSOR_OTHER},
+    {"MEGREFGRADPLANAR", SN_SENSOR_OTHER}, {"AUDIO", SN_SENSOR_OTHER}, {"PD", SN_SENSOR_OTHER},
+    {"EYEGAZE", SN_SENSOR_OTHER},     {"PUPIL", SN_SENSOR_OTHER},     {"SYSCLOCK", SN_SENSOR_OTHER},
+    {"ADC", SN_SENSOR_OTHER},         {"DAC", SN_SENSOR_OTHER},       {"HLU", SN_SENSOR_OTHER},
+    {"FITERR", SN_SENSOR_OTHER},      {"GSR", SN_SENSOR_OTHER},       {"OTHER", SN_SENSOR_OTHER}};
+
+static const type_row *find_type(const char *type) {
+  for (size_t i = 0; i < sizeof TYPES / sizeof TYPES[0]; i++)
+    if (sn_equal_nocase(TYPES[i].type, type)) return &TYPES[i];
+  return NULL;
+}
+
+/* Axial gradiometers are magnetometers by their unit and picture here: a file that knows its coils is right. */
+static bool same_kind(const sn_channel *c, sn_sensor_kind kind, const char *type) {
+  if (c->kind == kind) return true;
+  const bool meg = c->kind == SN_SENSOR_MEG_MAG || c->kind == SN_SENSOR_MEG_GRAD;
+  return meg && strncasecmp(type, "MEG", 3) == 0 && (kind == SN_SENSOR_MEG_MAG || kind == SN_SENSOR_MEG_GRAD);
+}
+
+/* A type that the file does not state so: the canonical unit may change with it. */
+static sn_status set_type(const sn_bids_place *place, sn_channel *c, const char *type, sn_error *err) {
+  const type_row *row = find_type(type);
+  char unit[SN_UNIT_NAME];
+  double scale;
+  if (row == NULL)
+    return sn_recording_warn(place->recording, "sidecar_type", c->name, err, "channels.tsv: type '%s' is not one of BIDS",
+                             type);
+  if (same_kind(c, row->kind, type)) return SN_OK;
+  if (c->raw_unit[0] != '\0' && sn_unit_canonical(c->raw_unit, row->kind, unit, &scale)) {
+    c->sidecar_scale = (c->sidecar_scale != 0 ? c->sidecar_scale : 1) * scale / c->unit_scale;
+    c->unit_scale = scale;
+    snprintf(c->unit, sizeof c->unit, "%s", unit);
+  } else if (c->unit[0] != '\0' && !sn_unit_canonical(c->unit, row->kind, unit, &scale)) {
+    return sn_fail_at(err, SN_E_CORRUPT, -1, -1, c->name,
+                      "channels.tsv says that channel '%s' is of type %s, but the file gives it in %s", c->name, type, c->unit);
+  } else if (c->unit[0] != '\0') {
+    c->sidecar_scale = (c->sidecar_scale != 0 ? c->sidecar_scale : 1) * scale;
+    snprintf(c->unit, sizeof c->unit, "%s", unit);
+  }
+  c->kind = row->kind;
+  return SN_OK;
+}
+
+static sn_status set_unit(const sn_bids_place *place, sn_channel *c, const char *stated, sn_error *err) {
+  char unit[SN_UNIT_NAME];
+  double scale;
+  const bool known = sn_unit_canonical(stated, c->kind, unit, &scale);
+  if (c->kind == SN_SENSOR_TRIGGER) return SN_OK;
+  if (c->unit[0] == '\0' || c->unit_assumed) {
+    if (!known)
+      return sn_recording_warn(place->recording, "sidecar_unit", c->name, err,
+                               "channels.tsv: unit '%s' is not known for %s; the file states none", stated,
+                               sn_sensor_kind_name(c->kind));
+    /* The reader gave the stored values, or those of the unit that it assumed. */
+    c->sidecar_scale = c->unit_assumed ? scale / c->unit_scale : scale;
+    c->unit_scale = scale;
+    snprintf(c->unit, sizeof c->unit, "%s", unit);
+    c->unit_assumed = c->uncalibrated = false;
+    return SN_OK;
+  }
+  if (!known)
+    return sn_fail_at(err, SN_E_CORRUPT, -1, -1, c->name,
+                      "channel '%s' is in %s by its file and in '%s' by channels.tsv: these do not convert; correct the table",
+                      c->name, c->raw_unit[0] != '\0' ? c->raw_unit : c->unit, stated);
+  if (scale == c->unit_scale || c->raw_unit[0] == '\0') return SN_OK;
+  return sn_recording_warn(place->recording, "sidecar_unit", c->name, err,
+                           "channels.tsv says %s, the file %s: the file's unit is used", stated, c->raw_unit);
+}
+
+sn_status sn_bids_channels(const sn_bids_place *place, sn_error *err) {
+  sn_recording *r = place->recording;
+  sn_table *table = NULL;
+  int64_t matched = 0;
+  SN_TRY(sn_bids_table(place, "_channels.tsv", &table, err));
+  if (table == NULL) return SN_OK;
+  sn_status status = SN_OK;
+  for (int64_t i = 0; i < table->n_rows && status == SN_OK; i++) {
+    const char *name = sn_bids_cell(table, i, "name");
+    const int64_t c = name != NULL ? find_channel(r, name) : -1;
+    if (c < 0) {
+      status = sn_recording_warn(r, "sidecar_channel", name != NULL ? name : "", err,
+                                 "channels.tsv names a channel that the file does not have");
+      continue;
+    }
+    const char *type = sn_bids_cell(table, i, "type"), *unit = sn_bids_cell(table, i, "units");
+    const char *state = sn_bids_cell(table, i, "status");
+    matched++;
+    if (type != NULL) status = set_type(place, &r->channels[c], type, err);
+    if (status == SN_OK && unit != NULL) status = set_unit(place, &r->channels[c], unit, err);
+    if (state != NULL && sn_equal_nocase(state, "bad")) r->channels[c].bad = true;
+  }
+  if (status == SN_OK && matched < r->n_channels)
+    status = sn_recording_warn(r, "sidecar_channel", "", err, "channels.tsv has no line for %lld of the file's %lld channels",
+                               (long long)(r->n_channels - matched), (long long)r->n_channels);
+  sn_table_destroy(table);
+  return status;
+}
+
+/* ---- electrodes.tsv ---------------------------------------------------------------------------------------------- */
+
+/* x_head = R (x - origin). */
+typedef struct frame {
+  double rotation[9], origin[3];
+} frame;
+
+static double dot(const double *a, const double *b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
+
+static bool unit_vector(double *v) {
+  const double norm = sqrt(dot(v, v));
+  if (!(norm > 1e-12)) return false;
+  for (int i = 0; i < 3; i++) v[i] /= norm;
+  return true;
+}
+
+/* The head frame from its landmarks: x along LPA to RPA, y through the nasion at right angles, z up. */
+static bool frame_of_landmarks(frame *f, const double nas[3], const double lpa[3], const double rpa[3]) {
+  double *x = f->rotation, *y = f->rotation + 3, *z = f->rotation + 6, to_nasion[3];
+  for (int i = 0; i < 3; i++) x[i] = rpa[i] - lpa[i];
+  if (!unit_vector(x)) return false;
+  for (int i = 0; i < 3; i++) to_nasion[i] = nas[i] - lpa[i];
+  const double along = dot(to_nasion, x);
+  for (int i = 0; i < 3; i++) f->origin[i] = lpa[i] + along * x[i];
+  for (int i = 0; i < 3; i++) y[i] = nas[i] - f->origin[i];
+  if (!unit_vector(y)) return false;
+  for (int i = 0; i < 3; i++) z[i] = x[(i + 1) % 3] * y[(i + 2) % 3] - x[(i + 2) % 3] * y[(i + 1) % 3];
+  return true;
+}
+
+static bool point_of(const sn_json *points, const char *const *names, double scale, double out[3]) {
+  for (; *names != NULL; names++) {
+    const sn_json *point = sn_json_get(points, *names);
+    if (point == NULL || sn_json_length(point) != 3) continue;
+    bool all = true;
+    for (int i = 0; i < 3; i++) all = sn_json_as_f64(sn_json_at(point, i), &out[i]) && all;
+    for (int i = 0; i < 3; i++) out[i] *= scale;
+    if (all) return true;
+  }
+  return false;
+}
+
+static bool landmarks(const sn_json *points, double scale, frame *f) {
+  static const char *const NAS[] = {"NAS", "Nz", "Nasion", "nasion", NULL}, *const LPA[] = {"LPA", "lpa", NULL},
+                    *const RPA[] = {"RPA", "rpa", NULL};
+  double nas[3], lpa[3], rpa[3];
+  return points != NULL && point_of(points, NAS, scale, nas) && point_of(points, LPA, scale, lpa) &&
+         point_of(points, RPA, scale, rpa) && frame_of_landmarks(f, nas, lpa, rpa);
+}
+
+static bool system_frame(const char *system, frame *f) {
+  static const char *const AS_IS[] = {"CapTrak", "ElektaNeuromag", "Neuromag", NULL};
+  static const char *const ALS[] = {"CTF", "4DBti", "EEGLAB", "EEGLAB-HJ", "KitYokogawa", "ChietiItab", NULL};
+  static const double SAME[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1}, TURNED[9] = {0, -1, 0, 1, 0, 0, 0, 0, 1};
+  *f = (frame){.origin = {0, 0, 0}};
+  for (const char *const *name = AS_IS; *name != NULL; name++)
+    if (sn_equal_nocase(system, *name)) return memcpy(f->rotation, SAME, sizeof SAME), true;
+  for (const char *const *name = ALS; *name != NULL; name++)
+    if (sn_equal_nocase(system, *name)) return memcpy(f->rotation, TURNED, sizeof TURNED), true;
+  return false;
+}
+
+static double metres(const char *unit) {
+  if (unit == NULL) return 0;
+  return sn_equal_nocase(unit, "m") ? 1 : sn_equal_nocase(unit, "cm") ? 0.01 : sn_equal_nocase(unit, "mm") ? 0.001 : 0;
+}
+
+static const char *json_text(const sn_bids_json *json, const char *a, const char *b) {
+  const sn_json *item = sn_bids_json_get(json, a);
+  if (item == NULL) item = sn_bids_json_get(json, b);
+  return item != NULL ? sn_json_as_string(item) : NULL;
+}
+
+static sn_status place_electrodes(const sn_bids_place *place, const sn_table *table, const frame *f, double scale,
+                                  sn_error *err) {
+  static const char *const AXES[3] = {"x", "y", "z"};
+  for (int64_t i = 0; i < table->n_rows; i++) {
+    const char *name = sn_bids_cell(table, i, "name");
+    double p[3];
+    bool all = name != NULL;
+    for (int k = 0; k < 3 && all; k++) {
+      const char *cell = sn_bids_cell(table, i, AXES[k]);
+      all = cell != NULL && sn_parse_f64(cell, false, &p[k]);
+      if (all) p[k] = p[k] * scale - f->origin[k];
+    }
+    const int64_t c = all ? find_channel(place->recording, name) : -1;
+    if (c < 0) continue; /* reference and ground electrodes have places but no channels */
+    sn_channel *channel = &place->recording->channels[c];
+    for (int k = 0; k < 3; k++) channel->position_m[k] = dot(f->rotation + 3 * k, p);
+    channel->has_position = true;
+    channel->frame = SN_FRAME_HEAD;
+    channel->position_from = SN_POSITION_SIDECAR;
+    const double far = sqrt(dot(channel->position_m, channel->position_m));
+    if (far > 0.3 || far < 1e-6)
+      SN_TRY(sn_recording_warn(place->recording, "sidecar_coordinates", channel->name, err,
+                               "electrodes.tsv: %.3g m from the middle between the ears: is the unit right?", far));
+  }
+  return SN_OK;
+}
+
+sn_status sn_bids_electrodes(const sn_bids_place *place, sn_error *err) {
+  sn_table *table = NULL;
+  sn_bids_json json = {0};
+  frame f;
+  SN_TRY(sn_bids_table(place, "_electrodes.tsv", &table, err));
+  if (table == NULL) return SN_OK;
+  sn_status status = sn_bids_json_load(place, "_coordsystem.json", &json, err);
+  if (status == SN_OK) {
+    const char *system = json_text(&json, "EEGCoordinateSystem", "iEEGCoordinateSystem");
+    const char *unit = json_text(&json, "EEGCoordinateUnits", "iEEGCoordinateUnits");
+    const char *marks_system = json_text(&json, "AnatomicalLandmarkCoordinateSystem", "EEGCoordinateSystem");
+    const char *marks_unit = json_text(&json, "AnatomicalLandmarkCoordinateUnits", "EEGCoordinateUnits");
+    const double scale = metres(unit);
+    const bool same = system != NULL && marks_system != NULL && sn_equal_nocase(system, marks_system);
+    if (scale > 0 && ((same && landmarks(sn_bids_json_get(&json, "AnatomicalLandmarkCoordinates"), metres(marks_unit), &f)) ||
+                      (system != NULL && system_frame(system, &f))))
+      status = place_electrodes(place, table, &f, scale, err);
+    else
+      status = sn_recording_warn(place->recording, "sidecar_coordinates", system != NULL ? system : "", err,
+                                 "electrodes.tsv is not used: coordsystem.json states no unit of length, or neither landmarks "
+                                 "nor a system that is known");
+  }
+  sn_bids_json_free(&json);
+  sn_table_destroy(table);
+  return status;
+}
+
+/* ---- events.tsv -------------------------------------------------------------------------------------------------- */
+
+sn_status sn_bids_events(const sn_bids_place *place, sn_error *err) {
+  sn_recording *r = place->recording;
+  sn_table *table = NULL;
+  sn_annotations *list = NULL;
+  int64_t capacity = 0;
+  sn_status status;
+  SN_TRY(sn_bids_table(place, "_events.tsv", &table, err));
+  if (table == NULL) return SN_OK;
+  SN_TRY_GOTO(sn_alloc(&list, 1, sizeof *list, "events", err), done);
+  list->rate = (double)r->rate_num / (double)r->rate_den;
+  for (int64_t i = 0; i < table->n_rows; i++) {
+    const char *onset = sn_bids_cell(table, i, "onset"), *duration = sn_bids_cell(table, i, "duration");
+    const char *text = sn_bids_cell(table, i, "trial_type"), *value = sn_bids_cell(table, i, "value");
+    sn_annotation a = {.channel = -1, .duration_s = NAN};
+    if (onset == NULL || !sn_parse_f64(onset, false, &a.onset_s)) {
+      SN_TRY_GOTO(sn_recording_warn(r, "sidecar_event", onset != NULL ? onset : "n/a", err,
+                                    "events.tsv line %lld: no onset in seconds; left out", (long long)table->lines[i]), done);
+      continue;
+    }
+    if (duration != NULL && !(sn_parse_f64(duration, false, &a.duration_s) && a.duration_s >= 0)) a.duration_s = NAN;
+    if (text == NULL) text = value;
+    a.sample = (int64_t)floor(a.onset_s * list->rate + 0.5);
+    snprintf(a.code, sizeof a.code, "%s", value != NULL ? value : "");
+    SN_TRY_GOTO(sn_annotations_add(list, &capacity, &a, text, err), done);
+    for (int64_t k = list->n - 1; k > 0 && list->items[k - 1].onset_s > list->items[k].onset_s; k--) {
+      const sn_annotation later = list->items[k - 1]; /* tables are nearly always in order */
+      list->items[k - 1] = list->items[k];
+      list->items[k] = later;
+    }
+  }
+  sn_annotations_destroy(r->events);
+  r->events = list;
+  list = NULL;
+  status = SN_OK;
+done:
+  sn_annotations_destroy(list);
+  sn_table_destroy(table);
+  return status;
+}
