@@ -7,6 +7,7 @@
 #include "cli/args.h"
 #include "cli/inspect.h"
 #include "core/alloc.h"
+#include "datasets/tree.h"
 
 #define SN_INSPECT_PART(name, help) \
   sn_status sn_inspect_##name(const sn_recording *, const inspect_request *, sn_json_writer *, sn_string *, sn_error *);
@@ -97,7 +98,14 @@ static void read_channels(inspect_result *result) {
 static void look(inspect_result *result, const sn_open_options *options) {
   const inspect_request *request = result->request;
   sn_error err;
-  sn_status status = sn_recording_open(request->path, options, &result->recording, &err);
+  char *root = NULL, *relative = NULL;
+  sn_tree *tree = NULL;
+  sn_status status = sn_tree_find_root(request->path, &root, &relative, &err);
+  if (status == SN_OK) status = sn_tree_open(root, &tree, &err);
+  if (status == SN_OK) status = sn_tree_open_recording(tree, relative, options, &result->recording, &err);
+  sn_tree_close(tree);
+  sn_free(root);
+  sn_free(relative);
   sn_inspect_fail(result, status, &err);
   if (status != SN_OK) return;
   const sn_recording *r = result->recording;

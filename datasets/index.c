@@ -13,6 +13,7 @@
 #include "core/stream.h"
 #include "datasets/index_cache.h"
 #include "datasets/index_walk.h"
+#include "datasets/tree.h"
 #include "modalities/recording.h"
 
 enum { CHUNK = 4096, HEAD_BYTES = 1024 };
@@ -35,6 +36,7 @@ typedef struct scan {
   const char *root;
   const sn_index_options *options;
   const sn_walk *walk;
+  sn_tree *tree;
   const sn_index_cache *cache;
   const int64_t *candidates; /* indices of walk->files */
   int64_t first;             /* of this chunk */
@@ -109,19 +111,6 @@ static sn_status set_numbers(finding *f, const sn_recording *r, sn_error *err) {
   return status;
 }
 
-/* "sub-X" or "ses-X" of a path's folders (BIDS). */
-static void path_entity(const char *path, const char *prefix, char *out, size_t room) {
-  out[0] = 0;
-  size_t n = strlen(prefix);
-  for (const char *part = path; part != NULL && *part != 0; part = strchr(part, '/'), part = part ? part + 1 : NULL) {
-    size_t length = strcspn(part, "/");
-    if (part[length] == '/' && length > n && strncmp(part, prefix, n) == 0) {
-      snprintf(out, room, "%.*s", (int)(length - n), part + n);
-      return;
-    }
-  }
-}
-
 /* A message without the root in front of its paths: the manifest of a tree is the same wherever the tree lies. */
 static void strip_root(const char *root, char *message) {
   char trimmed[SN_ERROR_MESSAGE];
@@ -172,6 +161,7 @@ static sn_status make_key(const sn_walk *walk, const char *folder, const char *f
     path.length = 0;
     SN_TRY_GOTO(sn_string_printf(&path, err, "%s%.*s", folder, (int)length, files_cell), done);
     SN_TRY_GOTO(sn_manifest_unescape(path.data, err), done);
+    sn_path_normalize(path.data);
     int64_t found = sn_walk_find(walk, path.data);
     all = found >= 0;
     if (all) {
@@ -212,9 +202,8 @@ static sn_status fill_row(scan *s, const char *path, const char *folder, const s
   SN_TRY(set_cell(f, SN_MANIFEST_PATH, path, err));
   SN_TRY(set_cell(f, SN_MANIFEST_FORMAT, r->format, err));
   SN_TRY(set_cell(f, SN_MANIFEST_MODALITY, r->modality, err));
-  path_entity(path, "sub-", text, sizeof text);
-  SN_TRY(set_cell(f, SN_MANIFEST_SUBJECT, r->subject_id[0] != 0 ? r->subject_id : text, err));
-  path_entity(path, "ses-", text, sizeof text);
+  SN_TRY(set_cell(f, SN_MANIFEST_SUBJECT, r->subject_id, err));
+  sn_tree_session(s->tree, path, text, sizeof text);
   SN_TRY(set_cell(f, SN_MANIFEST_SESSION, text, err));
   SN_TRY(set_numbers(f, r, err));
   SN_TRY(set_list(f, SN_MANIFEST_CHANNELS, r, r->n_channels, channel_name, err));
@@ -249,26 +238,21 @@ static sn_status fill_row(scan *s, const char *path, const char *folder, const s
 }
 
 static sn_status open_recording(scan *s, const char *path, const char *folder, bool listed, finding *f, sn_error *err) {
-  char *full = NULL;
   sn_recording *r = NULL;
   sn_error fault;
   sn_error_clear(&fault);
-  SN_TRY(sn_path_join(s->root, path, &full, err));
   sn_open_options options = {.tolerant = s->options->tolerant, .assume_unit = s->options->assume_unit};
-  sn_status status = sn_recording_open(full, &options, &r, &fault);
-  sn_free(full);
+  sn_status status = sn_tree_open_recording(s->tree, path, &options, &r, &fault);
   if (status == SN_E_MEMORY) {
     if (err != NULL) *err = fault;
     return status;
   }
   if (status != SN_OK) return fail_row(f, s->root, path, sn_status_name(status), fault.message, err);
-  if (r->n_files == 0) {
-    status = sn_recording_add_file(r, sn_path_base(path), err);
-  } else if (!listed && strcmp(r->files[0], sn_path_base(path)) != 0) {
+  if (!listed && strcmp(r->files[0], sn_path_base(path)) != 0) {
     sn_recording_destroy(r); /* a signal file: its header has a line of its own */
     return SN_OK;
   }
-  if (status == SN_OK) status = fill_row(s, path, folder, r, f, err);
+  status = fill_row(s, path, folder, r, f, err);
   sn_recording_destroy(r);
   return status;
 }
@@ -465,6 +449,7 @@ static sn_status list_parts(const sn_manifest *manifest, part **out, int64_t *n,
       sn_string path = {0};
       status = sn_grow(out, &capacity, *n + 1, sizeof **out, "index", err);
       if (status == SN_OK) status = sn_string_printf(&path, err, "%s%s", folder, info.files[k]);
+      if (status == SN_OK) sn_path_normalize(path.data);
       if (status == SN_OK) (*out)[(*n)++] = (part){.path = path.data, .owner = i};
     }
     sn_free(folder);
@@ -601,11 +586,15 @@ static sn_status nothing_found(const char *root, const sn_index_report *report, 
                  report->n_files, report->n_folders, seen);
 }
 
-static sn_status list_candidates(const sn_walk *walk, int64_t **out, int64_t *n, sn_error *err) {
+static sn_status list_candidates(const sn_walk *walk, sn_tree *tree, sn_index_report *report, int64_t **out, int64_t *n,
+                                 sn_error *err) {
   SN_TRY(sn_alloc(out, walk->n_files, sizeof **out, "index", err));
   *n = 0;
   for (int64_t i = 0; i < walk->n_files; i++) {
-    if (walk->files[i].role != SN_WALK_IGNORED) (*out)[(*n)++] = i;
+    if (walk->files[i].role == SN_WALK_IGNORED) continue;
+    const char *why = sn_tree_leaves_out(tree, walk->files[i].path);
+    if (why == NULL) (*out)[(*n)++] = i;
+    else report->n_left_out += strcmp(why, "sidecar") != 0;
   }
   return SN_OK;
 }
@@ -616,7 +605,7 @@ static sn_status save_cache(const sn_index_options *options, const char *tag, co
   sn_string text = {0}, key = {0};
   sn_status status = SN_OK;
   if (options->cache_path == NULL) return SN_OK;
-  SN_TRY_GOTO(sn_string_printf(&text, err, "sonde index cache 2\t%s\n", tag), done);
+  SN_TRY_GOTO(sn_string_printf(&text, err, "sonde index cache 3\t%s\n", tag), done);
   for (int64_t i = 0; i < manifest->n; i++) {
     const sn_manifest_row *row = &manifest->rows[i];
     if (!row->ok) continue;
@@ -645,6 +634,7 @@ sn_status sn_index_directory(const char *root, const sn_index_options *options, 
   sn_manifest *manifest = NULL;
   sn_index_cache *cache = NULL;
   sn_pool *pool = NULL;
+  sn_tree *tree = NULL;
   int64_t *candidates = NULL, n_candidates = 0, n_parts = 0;
   part *parts = NULL;
   char tag[160];
@@ -656,11 +646,12 @@ sn_status sn_index_directory(const char *root, const sn_index_options *options, 
   report->n_files = walk.n_files;
   report->n_folders = walk.n_folders;
   report->n_repeated = walk.n_repeated;
+  SN_TRY_GOTO(sn_tree_open(root, &tree, err), done);
   SN_TRY_GOTO(sn_manifest_create(root, options->name, &manifest, err), done);
   SN_TRY_GOTO(sn_index_cache_open(options->cache_path, tag, &cache, err), done);
   SN_TRY_GOTO(sn_pool_create(options->n_threads, &pool, err), done);
-  SN_TRY_GOTO(list_candidates(&walk, &candidates, &n_candidates, err), done);
-  scan s = {.root = root, .options = options, .walk = &walk, .cache = cache, .candidates = candidates};
+  SN_TRY_GOTO(list_candidates(&walk, tree, report, &candidates, &n_candidates, err), done);
+  scan s = {.root = root, .options = options, .walk = &walk, .tree = tree, .cache = cache, .candidates = candidates};
   SN_TRY_GOTO(scan_all(&s, n_candidates, pool, manifest, cache, report, err), done);
   SN_TRY_GOTO(add_faults(manifest, &walk, report, err), done);
   SN_TRY_GOTO(list_parts(manifest, &parts, &n_parts, err), done);
@@ -681,6 +672,7 @@ done:
   sn_free(parts);
   sn_free(candidates);
   sn_pool_destroy(pool);
+  sn_tree_close(tree);
   sn_index_cache_close(cache);
   sn_manifest_destroy(manifest);
   sn_walk_free(&walk);

@@ -5,7 +5,7 @@
  * way); elsewhere every file is looked at, and its content decides.  Hidden files and folders (.git) are left alone.
  * A file that cannot be opened, a name in RECORDS without a file, a file of a known kind without a reader are lines
  * of the manifest with their reason; a folder that cannot be listed is one too (path ends in '/').  All other files
- * are counted by extension.
+ * are counted by extension.  What a layout (BIDS, TUH, ...) says of a recording, and which files it leaves out: tree.h.
  *
  * The cache (a file beside the manifest) keeps the lines of sound recordings with the size and time of modification of
  * their files; it is appended to while indexing, so that an interrupted index goes on where it stopped. */
@@ -39,6 +39,7 @@ typedef struct sn_index_report {
   int64_t n_unlisted_folders; /* that could not be listed */
   int64_t n_reused;           /* lines taken from the cache */
   int64_t n_repeated;         /* names that RECORDS holds twice */
+  int64_t n_left_out;         /* derivatives and what .bidsignore names (tree.h) */
   int64_t n_other;            /* files that are no recording and no part of one */
   int64_t n_extensions;       /* the most frequent extensions of these, most frequent first */
   char extensions[SN_INDEX_EXTENSIONS][SN_INDEX_EXTENSION];

@@ -91,7 +91,7 @@ sn_status sn_index_cache_open(const char *path, const char *options, sn_index_ca
   int64_t n = 0;
   sn_status status = SN_OK;
   SN_TRY(sn_alloc(&cache, 1, sizeof *cache, "index cache", err));
-  SN_TRY_GOTO(sn_string_printf(&header, err, "sonde index cache 2\t%s", options), fail);
+  SN_TRY_GOTO(sn_string_printf(&header, err, "sonde index cache 3\t%s", options), fail);
   cache->header = header.data;
   if (path != NULL) {
     SN_TRY_GOTO(sn_strdup(&cache->path, path, "index cache", err), fail);

@@ -6,6 +6,11 @@
  *          annotation:aami                 one item per beat, centre the annotation: N = N L R e j, S = A a J S, V =
  *                                          V E, F = F, Q = / f Q (AAMI EC57 as commonly used for MIT-BIH codes)
  *          annotation:code                 one item per beat, its class the code itself
+ *          annotation:text                 one item per annotation (event epoch): it begins at the onset and lasts window_s;
+ *                                          its class the text (of events.tsv: trial_type, else value)
+ *          annotation:span                 windows of window_s end to end within every annotation that has a duration
+ *                                          (sleep stages, rest and task); its class the text
+ *          participants:COLUMN             one item per recording: the person's cell in participants.tsv at the root
  * task:    classes, several at once (codes separated by ',' or ';', multi-hot), or a number.  "auto": header:Age a
  *          number, header:Dx several, annotations classes; others a number when every stated value is one and some
  *          are not whole or more than 20 are different, else classes.

@@ -8,7 +8,9 @@
 #include <strings.h>
 
 #include "core/alloc.h"
+#include "core/fs.h"
 #include "core/pool.h"
+#include "datasets/tree.h"
 #include "modalities/recording.h"
 
 typedef struct group {
@@ -68,8 +70,8 @@ static sn_status read_column(const sn_manifest *manifest, const sn_keyed_table *
   if (table == NULL) {
     return sn_fail_at(
         err, SN_E_ARGUMENT, -1, -1, name,
-        "target %s names a column, but there is no table (--labels FILE); other targets are header:FIELD and "
-        "annotation:aami",
+        "target %s names a column, but there is no table (--labels FILE); other targets are header:FIELD, "
+        "annotation:aami|code|text|span and participants:COLUMN",
         name);
   }
   SN_TRY(sn_keyed_table_column(table, name, &column, err));
@@ -84,13 +86,61 @@ static sn_status read_column(const sn_manifest *manifest, const sn_keyed_table *
   return SN_OK;
 }
 
+/* ---- participants.tsv ------------------------------------------------------------------------------------------- */
+
+/* The line of a person, "sub-X" or "X"; -1. */
+static int64_t find_participant(const sn_table *table, const char *subject) {
+  for (int64_t i = 0; i < table->n_rows; i++) {
+    const char *id = table->cells[i * table->n_columns];
+    if (strncmp(id, "sub-", 4) == 0 && strncmp(subject, "sub-", 4) != 0) id += 4;
+    if (strcmp(id, subject) == 0) return i;
+  }
+  return -1;
+}
+
+static sn_status read_participants(const sn_manifest *manifest, const char *name, sn_raw_labels *out, sn_error *err) {
+  char *path = NULL;
+  sn_table *table = NULL;
+  SN_TRY(sn_path_join(manifest->root, "participants.tsv", &path, err));
+  sn_status status = sn_table_load(path, '\t', true, &table, err);
+  sn_free(path);
+  SN_TRY(status);
+  const int64_t column = sn_table_column(table, name);
+  if (column < 0) {
+    const char *near = sn_nearest_name(name, (const char *const *)table->columns, table->n_columns);
+    status = sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "target", "participants.tsv has no column '%s'%s%s%s", name,
+                        near != NULL ? ", did you mean '" : "", near != NULL ? near : "", near != NULL ? "'?" : "");
+  }
+  for (int64_t i = 0; i < manifest->n && status == SN_OK; i++) {
+    char *subject = NULL;
+    if (!manifest->rows[i].ok) continue;
+    status = sn_strdup(&subject, manifest->rows[i].cells[SN_MANIFEST_SUBJECT], "labels", err);
+    if (status == SN_OK) status = sn_manifest_unescape(subject, err);
+    if (status == SN_OK) {
+      const int64_t line = subject[0] != '\0' ? find_participant(table, subject) : -1;
+      const char *reason = subject[0] == '\0' ? "person unknown" : line < 0 ? "person not in participants.tsv" : NULL;
+      status = add_raw(out, i, -1, 0, duration_of(manifest, i),
+                       line >= 0 ? table->cells[line * table->n_columns + column] : NULL, reason, err);
+    }
+    sn_free(subject);
+  }
+  sn_table_destroy(table);
+  return status;
+}
+
 /* ---- headers and annotations: recordings are opened, in parallel ----------------------------------------------- */
+
+/* What of an annotation is the label, and which stretch it is of. */
+typedef enum annotation_use { USE_AAMI = 0, USE_CODE, USE_TEXT, USE_SPAN } annotation_use;
+static const char *const USES[] = {"aami", "code", "text", "span"};
+enum { N_USES = sizeof USES / sizeof USES[0] };
 
 typedef struct reading {
   const sn_manifest *manifest;
+  sn_tree *tree;
   const sn_label_options *options;
   const char *field; /* header:FIELD, or NULL */
-  bool aami;
+  annotation_use use;
   sn_raw_labels *lists; /* (manifest->n) one per recording: no order depends on threads */
   sn_status *statuses;
   sn_error *errors; /* (n) only those of our own making stop */
@@ -139,34 +189,56 @@ static int64_t segment_around(const sn_recording *recording, double start_s, dou
   return -1;
 }
 
-static sn_status read_beats(reading *r, int64_t row, const sn_recording *recording, sn_error *err) {
+/* One window, when it lies in a segment. */
+static sn_status add_window(reading *r, int64_t row, const sn_recording *recording, double start_s, double window_s,
+                            const char *name, sn_error *err) {
+  const int64_t segment = segment_around(recording, start_s, window_s);
+  const char *reason = name == NULL  ? "beat outside the groups"
+                       : segment < 0 ? "window over the recording's edge"
+                                     : NULL;
+  return add_raw(&r->lists[row], row, segment, start_s, window_s, reason == NULL ? name : NULL, reason, err);
+}
+
+static sn_status take_annotation(reading *r, int64_t row, const sn_recording *recording, const sn_annotation *a,
+                                 sn_error *err) {
+  const double window = r->options->window_s > 0 ? r->options->window_s : 1.0;
+  if (r->use == USE_AAMI || r->use == USE_CODE) {
+    if (!has_word(BEATS, a->code)) return SN_OK; /* a rhythm change, a comment, noise */
+    return add_window(r, row, recording, a->onset_s - window / 2, window,
+                      r->use == USE_AAMI ? sn_aami_class(a->code) : a->code, err);
+  }
+  const char *text = a->text != NULL && a->text[0] != '\0' ? a->text : a->code;
+  if (text[0] == '\0') return SN_OK;
+  if (r->use == USE_TEXT) return add_window(r, row, recording, a->onset_s, window, text, err);
+  if (!(a->duration_s >= window)) {
+    return add_raw(&r->lists[row], row, -1, 0, 0, NULL, "annotation shorter than a window", err);
+  }
+  const int64_t n = (int64_t)floor(a->duration_s / window + 1e-9);
+  for (int64_t k = 0; k < n; k++)
+    SN_TRY(add_window(r, row, recording, a->onset_s + (double)k * window, window, text, err));
+  return SN_OK;
+}
+
+static sn_status read_annotations(reading *r, int64_t row, const sn_recording *recording, sn_error *err) {
   sn_annotations *list = NULL;
-  double window = r->options->window_s > 0 ? r->options->window_s : 1.0;
   int64_t n_before = r->lists[row].n;
   sn_error fault;
   sn_error_clear(&fault);
-  if (recording->vtable->annotations == NULL) {
+  if (recording->vtable->annotations == NULL && recording->events == NULL) {
     return add_raw(&r->lists[row], row, -1, 0, 0, NULL, "format has no annotations", err);
   }
-  sn_status status = recording->vtable->annotations(recording, NULL, &list, &fault);
+  sn_status status = sn_recording_annotations(recording, NULL, &list, &fault);
   if (status == SN_E_MEMORY) {
     if (err != NULL) *err = fault;
     return status;
   }
   if (status != SN_OK) return add_raw(&r->lists[row], row, -1, 0, 0, NULL, "annotations cannot be read", err);
-  for (int64_t i = 0; i < list->n && status == SN_OK; i++) {
-    const sn_annotation *a = &list->items[i];
-    if (!has_word(BEATS, a->code)) continue; /* a rhythm change, a comment, noise */
-    const char *name = r->aami ? sn_aami_class(a->code) : a->code;
-    double start = a->onset_s - window / 2;
-    int64_t segment = segment_around(recording, start, window);
-    const char *reason = name == NULL  ? "beat outside the groups"
-                         : segment < 0 ? "window over the recording's edge"
-                                       : NULL;
-    status = add_raw(&r->lists[row], row, segment, start, window, reason == NULL ? name : NULL, reason, err);
-  }
+  for (int64_t i = 0; i < list->n && status == SN_OK; i++)
+    status = take_annotation(r, row, recording, &list->items[i], err);
   if (status == SN_OK && r->lists[row].n == n_before) {
-    status = add_raw(&r->lists[row], row, -1, 0, 0, NULL, "recording without beat annotations", err);
+    const bool beats = r->use == USE_AAMI || r->use == USE_CODE;
+    status = add_raw(&r->lists[row], row, -1, 0, 0, NULL,
+                     beats ? "recording without beat annotations" : "recording without annotations", err);
   }
   sn_annotations_destroy(list);
   return status;
@@ -175,21 +247,16 @@ static sn_status read_beats(reading *r, int64_t row, const sn_recording *recordi
 static void reading_task(void *user, int64_t row, int64_t worker) {
   reading *r = user;
   sn_error *err = &r->errors[row];
-  char *path = NULL;
   sn_recording *recording = NULL;
   if (!r->manifest->rows[row].ok) return;
-  sn_status status = sn_manifest_full_path(r->manifest, row, &path, err);
-  if (status == SN_OK) {
-    status = sn_recording_open(path, NULL, &recording, err);
-    if (status != SN_OK && status != SN_E_MEMORY) {
-      sn_error_clear(err);
-      status = add_raw(&r->lists[row], row, -1, 0, 0, NULL, "header cannot be read", err);
-    } else if (status == SN_OK) {
-      status = r->field != NULL ? read_header(r, row, recording, err) : read_beats(r, row, recording, err);
-    }
+  sn_status status = sn_tree_open_recording(r->tree, r->manifest->rows[row].path, NULL, &recording, err);
+  if (status != SN_OK && status != SN_E_MEMORY) {
+    sn_error_clear(err);
+    status = add_raw(&r->lists[row], row, -1, 0, 0, NULL, "header cannot be read", err);
+  } else if (status == SN_OK) {
+    status = r->field != NULL ? read_header(r, row, recording, err) : read_annotations(r, row, recording, err);
   }
   sn_recording_destroy(recording);
-  sn_free(path);
   r->statuses[row] = status;
 }
 
@@ -218,11 +285,13 @@ static sn_status read_recordings(reading *r, sn_raw_labels *out, sn_error *err) 
   SN_TRY_GOTO(sn_alloc(&r->lists, n, sizeof *r->lists, "labels", err), done);
   SN_TRY_GOTO(sn_alloc(&r->statuses, n, sizeof *r->statuses, "labels", err), done);
   SN_TRY_GOTO(sn_alloc(&r->errors, n, sizeof *r->errors, "labels", err), done);
+  SN_TRY_GOTO(sn_tree_open(r->manifest->root, &r->tree, err), done);
   SN_TRY_GOTO(sn_pool_create(r->options->n_threads, &pool, err), done);
   SN_TRY_GOTO(sn_pool_for(pool, n, reading_task, r, err), done);
   status = gather(r, out, err);
 done:
   sn_pool_destroy(pool);
+  sn_tree_close(r->tree);
   for (int64_t i = 0; r->lists != NULL && i < n; i++) sn_raw_labels_free(&r->lists[i]);
   sn_free(r->lists);
   sn_free(r->statuses);
@@ -239,16 +308,17 @@ sn_status sn_labels_read(const sn_manifest *manifest, const sn_keyed_table *tabl
     return read_recordings(&r, out, err);
   }
   if (strncmp(target, "annotation:", 11) == 0) {
-    static const char *const GROUPS[] = {"aami", "code"};
     const char *name = target + 11;
-    r.aami = strcmp(name, "aami") == 0;
-    if (!r.aami && strcmp(name, "code") != 0) {
-      const char *near = sn_nearest_name(name, GROUPS, 2);
-      return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "target", "no annotation group '%s'%s%s%s; there are: aami, code",
-                        name, near != NULL ? ", did you mean '" : "", near != NULL ? near : "",
-                        near != NULL ? "'?" : "");
+    while ((int)r.use < N_USES && strcmp(USES[r.use], name) != 0) r.use++;
+    if ((int)r.use == N_USES) {
+      const char *near = sn_nearest_name(name, USES, N_USES);
+      return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "target",
+                        "no annotation group '%s'%s%s%s; there are: aami, code (beats), text (events), span (windows within "
+                        "long annotations)",
+                        name, near != NULL ? ", did you mean '" : "", near != NULL ? near : "", near != NULL ? "'?" : "");
     }
     return read_recordings(&r, out, err);
   }
+  if (strncmp(target, "participants:", 13) == 0) return read_participants(manifest, target + 13, out, err);
   return read_column(manifest, table, target, out, err);
 }

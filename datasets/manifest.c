@@ -322,6 +322,17 @@ static bool parse_per_frame(const char *cell, sn_manifest_info *info) {
   return *cell == 0;
 }
 
+/* A name beside the recording, or in a folder above it ("../" first), never above the root. */
+static bool is_below_root(const char *path, const char *name) {
+  int64_t folders = 0;
+  for (const char *p = path; *p != 0; p++) folders += *p == '/';
+  while (strncmp(name, "../", 3) == 0 && folders > 0) {
+    name += 3;
+    folders--;
+  }
+  return name[0] != '/' && strcmp(name, "..") != 0 && strncmp(name, "../", 3) != 0 && strstr(name, "/../") == NULL;
+}
+
 sn_status sn_manifest_parse(const sn_manifest *manifest, int64_t index, sn_manifest_info *out, sn_error *err) {
   const sn_manifest_row *row = &manifest->rows[index];
   sn_status status = SN_OK;
@@ -347,8 +358,8 @@ sn_status sn_manifest_parse(const sn_manifest *manifest, int64_t index, sn_manif
     goto fail;
   }
   for (int64_t i = 0; i < out->n_files; i++) {
-    if (strchr(out->files[i], '/') != NULL || strcmp(out->files[i], "..") == 0) {
-      status = bad_cell(row, SN_MANIFEST_FILES, "plain names", err);
+    if (!is_below_root(row->path, out->files[i])) {
+      status = bad_cell(row, SN_MANIFEST_FILES, "names below the root", err);
       goto fail;
     }
   }

@@ -12,7 +12,8 @@
  *             channel, empty when all are 1
  *   duration  seconds of data (gaps not counted)
  *   segments  contiguous stretches: first frame ':' frames, from the recording's start, gaps counted
- *   size      bytes of all its files;  files  their names, beside the one that is opened, itself first
+ *   size      bytes of all its files;  files  their names, seen from the folder of the one
+ *             that is opened, itself first ("../../task-rest_eeg.json": an inherited sidecar)
  *   checksum  "quick:HEX": SHA-256 over, for each file in order, its size (8 bytes, little-endian) and its first and
  *             last 64 KiB (the whole file when it has at most 128 KiB); "sha256:HEX": the whole files instead
  *   status    "ok", the name of a status code (io, format, corrupt, unsupported, argument: what opening it said),

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "datasets/tree.h"
 #include "modalities/ecg/leads.h"
 
 enum { STRIPES = 64 };
@@ -17,6 +18,7 @@ typedef struct slot {
 
 struct sn_recording_pool {
   const sn_manifest *manifest;
+  sn_tree *tree;
   sn_open_options options;
   sn_verify verify;
   int64_t n_slots;
@@ -37,7 +39,9 @@ sn_status sn_recording_pool_create(const sn_manifest *manifest, int64_t most_ope
   SN_TRY(sn_alloc(&pool, 1, sizeof *pool, "open recordings", err));
   sn_status status = sn_alloc(&pool->slots, most_open, sizeof *pool->slots, "open recordings", err);
   if (status == SN_OK) status = sn_alloc(&pool->verified, manifest->n, 1, "open recordings", err);
+  if (status == SN_OK) status = sn_tree_open(manifest->root, &pool->tree, err);
   if (status != SN_OK) {
+    sn_free(pool->verified);
     sn_free(pool->slots);
     sn_free(pool);
     return status;
@@ -60,6 +64,7 @@ void sn_recording_pool_destroy(sn_recording_pool *pool) {
   pthread_mutex_destroy(&pool->lock);
   sn_free(pool->slots);
   sn_free(pool->verified);
+  sn_tree_close(pool->tree);
   sn_free(pool);
 }
 
@@ -128,10 +133,7 @@ static sn_status check(sn_recording_pool *pool, int64_t row, const sn_recording 
 }
 
 static sn_status open_checked(sn_recording_pool *pool, int64_t row, sn_recording **out, sn_error *err) {
-  char *path = NULL;
-  SN_TRY(sn_manifest_full_path(pool->manifest, row, &path, err));
-  sn_status status = sn_recording_open(path, &pool->options, out, err);
-  sn_free(path);
+  sn_status status = sn_tree_open_recording(pool->tree, pool->manifest->rows[row].path, &pool->options, out, err);
   if (status == SN_OK) {
     pthread_mutex_lock(&pool->lock);
     pool->opened++;

@@ -180,5 +180,7 @@ sn_status sn_tree_apply_names(const char *root, const char *path, sn_recording *
     return SN_OK;
   }
   if (r->subject_id[0] == '\0') sn_path_entity(path, "sub-", r->subject_id, sizeof r->subject_id);
+  if (r->subject_id[0] == '\0' && strncmp(base, "sub-", 4) == 0 && base[4 + strcspn(base + 4, "_.")] == '_')
+    snprintf(r->subject_id, sizeof r->subject_id, "%.*s", (int)strcspn(base + 4, "_."), base + 4);
   return SN_OK;
 }
