@@ -245,6 +245,7 @@ int sn_command_pretrain(int argc, char **argv) {
   sn_terminal_ignore_pipe();
   SN_TRY_GOTO(sn_run_folder_take(run, resume, &folder, &err), fail);
   SN_TRY_GOTO(sn_run_data_open(config, run, resume, &log, &data, &err), fail);
+  SN_TRY_GOTO(sn_run_settle_config(config, data, &err), fail);
   if (!resume) SN_TRY_GOTO(sn_run_save_config(run, config, &err), fail);
   bool changed = false;
   if (resume) SN_TRY_GOTO(compare_settings(run, config, &log, &changed, &err), fail);

@@ -49,6 +49,9 @@ struct sn_source {
   int64_t n_used;        /* of these, how many have windows: what max_bad_share is a share of; 0: n_recordings */
   int64_t min_tokens;    /* least nominal tokens of one window, at least 1 */
   int64_t max_tokens;    /* most nominal tokens of one window */
+  int64_t most_positions; /* most time steps (positions + 1) of one window, 0: not known */
+  int64_t most_series;    /* most channels (series + 1) of one window, 0: not known */
+  const char *(*channel_name)(int64_t id); /* of channels[], for messages; NULL: they have none */
   int64_t n_channel_ids; /* channels[] of a sample lie in [-1, n_channel_ids) */
   double patch_step_s;   /* unit step of the time coordinate; 0: positions[] are the time axis */
   char content_hash[65]; /* hex SHA-256 over manifest and split: checkpoints compare it */
@@ -64,7 +67,8 @@ SN_MUST_CHECK sn_status sn_source_read(sn_source *source, int64_t index, uint64_
 void sn_source_set_stage(sn_source *source, sn_stage *stage);
 
 /* Synthetic tokens: every sample is a sum of three sinusoids of random frequency, phase and weight per channel plus
- * noise (standard deviation 0.1), cut into patches, channel by channel.  A function of (options, window) alone: no
+ * noise (standard deviation 0.1), cut into patches, channel by channel; channels lie on a
+ * sphere of 9 cm.  A function of (options, window) alone: no
  * crop. Needs nothing but core: the minimal build, tests and benchmarks.  A sample has n_channels x k tokens, with k
  * uniform so that tokens_least <= n_channels x k <= tokens_most; SN_E_ARGUMENT when there is no such k. */
 typedef struct sn_synthetic_options {

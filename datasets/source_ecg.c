@@ -451,6 +451,8 @@ sn_status sn_source_create_ecg(const sn_ecg_source_options *options, sn_source *
   source->patch_size = sn_ecg_patch_size(ecg);
   source->patch_step_s = sn_ecg_window_seconds(ecg) / (double)sn_ecg_window_patches(ecg);
   source->n_channel_ids = sn_lead_count();
+  source->channel_name = sn_lead_name;
+  source->most_positions = sn_ecg_window_patches(ecg);
   source->n_recordings = options->manifest->n;
   SN_TRY_GOTO(plan(source, err), fail);
   SN_TRY_GOTO(check_not_empty(source, err), fail);

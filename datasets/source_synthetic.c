@@ -64,6 +64,15 @@ static void add_sinusoid(float *values, int64_t n_patches, int64_t patch_size, d
   }
 }
 
+/* Places for encodings that need them: a spiral on a sphere of 9 cm, from the top down; golden angle between neighbours. */
+static void place_of(int64_t channel, float where[3]) {
+  const double z = 1 - 0.125 * fmod((double)channel + 0.5, 14.0), turn = 2.399963229728653 * (double)channel;
+  const double r = sqrt(1 - z * z);
+  where[0] = (float)(0.09 * r * cos(turn));
+  where[1] = (float)(0.09 * r * sin(turn));
+  where[2] = (float)(0.09 * z);
+}
+
 static void fill_values(const synthetic *self, uint64_t id, sn_sample *sample, int64_t n_patches) {
   int64_t P = self->options.patch_size;
   sn_random random = window_random(self, id, PART_WAVES);
@@ -106,7 +115,7 @@ static sn_status synthetic_read(sn_source *source, int64_t index, uint64_t seed,
     for (int64_t i = 0; i < n_patches; i++) {
       int64_t token = c * n_patches + i;
       float *where = sample->coordinates + 4 * token;
-      where[0] = where[1] = where[2] = 0.0f;
+      place_of(c, where);
       where[3] = (float)(((double)i + 0.5) * source->patch_step_s);
       memset(sample->orientations + 3 * token, 0, 3 * sizeof *sample->orientations);
       sample->channels[token] = (int32_t)c;
@@ -175,6 +184,8 @@ sn_status sn_source_create_synthetic(const sn_synthetic_options *options, sn_sou
   source->min_tokens = least * o->n_channels;
   source->max_tokens = most * o->n_channels;
   source->n_channel_ids = o->n_channels;
+  source->most_positions = most;
+  source->most_series = o->n_channels;
   source->patch_step_s = 1.0;
   hash_options(o, source->content_hash);
   source->self = self;

@@ -197,15 +197,6 @@ int64_t sn_encoder_n_latents(const sn_encoder *encoder) { return encoder->n_late
 
 /* --- forward ------------------------------------------------------------------------------------------------------ */
 
-sn_status sn_add_positions(sn_tape *tape, sn_value **y, sn_value *x, void *table, int64_t n_table_rows,
-                           const int32_t *index, sn_error *err) {
-  sn_value *rows, *gathered;
-  const int64_t c = x->tensor.shape[1];
-  SN_TRY(sn_tape_input(tape, &rows, sn_tensor_2d(table, sn_tape_residual(tape), n_table_rows, c), false, err));
-  SN_TRY(sn_gather_rows(tape, &gathered, rows, NULL, index, x->tensor.shape[0], err));
-  return sn_add(tape, y, x, gathered, err);
-}
-
 /* Patches to tokens. */
 static sn_status embed(sn_tape *tape, sn_value **x, const sn_encoder *e, const sn_encoder_input *in, sn_error *err) {
   sn_value *weight, *bias;

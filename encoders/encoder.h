@@ -97,8 +97,4 @@ SN_MUST_CHECK sn_status sn_encoder_forward(sn_tape *tape, sn_value **y, const sn
                                            const sn_encoder_input *input, uint64_t step, sn_dtype y_dtype,
                                            sn_error *err);
 
-/* Adds row index[i] of a constant table (n_rows, C) to x: positions given from outside. index -2 adds nothing. */
-SN_MUST_CHECK sn_status sn_add_positions(sn_tape *tape, sn_value **y, sn_value *x, void *table, int64_t n_table_rows,
-                                         const int32_t *index, sn_error *err);
-
 #endif

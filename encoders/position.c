@@ -153,9 +153,11 @@ static sn_status add_part(sn_positions *p, const sn_position_setup *setup, const
 static sn_status add_parts(sn_positions *p, const sn_position_setup *setup, sn_error *err) {
   const sn_config *c = setup->config;
   const char *channel = sn_config_text(c, "model.channel");
-  for (int64_t i = 0; i < sn_config_list_length(c, "model.position") && !lists(c, "none"); i++) {
+  for (int64_t i = 0; i < sn_config_list_length(c, "model.position"); i++) {
     const sn_position_kind *kind;
-    SN_TRY(find_kind(part_name(c, i), &kind, err));
+    const char *name = lists(c, "none") ? setup->when_none : part_name(c, i);
+    if (name == NULL) continue;
+    SN_TRY(find_kind(name, &kind, err));
     SN_TRY(add_part(p, setup, kind, err));
   }
   p->n_summed = p->n_parts;

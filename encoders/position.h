@@ -46,6 +46,8 @@ typedef struct sn_position_setup {
   const char *prefix;      /* of parameter names: "embed", "decoder" */
   int64_t width;           /* C */
   const sn_encoder_data *data;
+  const char *when_none;   /* part that stands in for model.position: none (a decoder must know which token is asked for);
+                              NULL: none is none */
 } sn_position_setup;
 
 /* Rows to be encoded. */

@@ -32,6 +32,7 @@ typedef struct sn_train_state {
   int64_t patch_size, n_channel_ids;
   double patch_step;
   int64_t pack_slots, pack_samples, max_tokens;
+  int64_t most_positions, most_series; /* of a sample, 0: not known */
   int n_targets;            /* beside the tokens: heads have their widths */
   sn_target_spec targets[SN_MOST_TARGETS];
 } sn_train_state;

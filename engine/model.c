@@ -14,7 +14,8 @@ sn_status sn_model_create(const sn_config *config, const sn_model_shape *shape, 
   m->residual = residual;
   SN_TRY_GOTO(sn_params_create(residual, &m->params, err), fail);
   sn_encoder_data data = {.patch_size = shape->patch_size, .n_channel_ids = shape->n_channel_ids,
-                          .step = shape->patch_step};
+                          .step = shape->patch_step, .most_positions = shape->most_positions,
+                          .most_series = shape->most_series, .channel_name = shape->channel_name};
   SN_TRY_GOTO(sn_encoder_create(m->params, config, &data, &m->encoder, err), fail);
   m->n_encoder = sn_params_count(m->params);
   if (with_objective) {
@@ -49,6 +50,7 @@ sn_status sn_model_load(const char *run, const sn_config *config, int64_t step, 
   sn_model_shape shape = {.patch_size = state->patch_size, .n_channel_ids = state->n_channel_ids,
                           .patch_step = state->patch_step, .pack_slots = state->pack_slots,
                           .pack_samples = state->pack_samples, .max_tokens = state->max_tokens,
+                          .most_positions = state->most_positions, .most_series = state->most_series,
                           .n_targets = state->n_targets};
   memcpy(shape.targets, state->targets, sizeof shape.targets);
   const sn_config *phase = NULL;

@@ -1,6 +1,7 @@
 #include "engine/run.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -200,3 +201,15 @@ void sn_run_data_destroy(sn_run_data *data) {
 }
 
 sn_source *sn_run_data_source(const sn_run_data *data) { return data->source; }
+
+sn_status sn_run_settle_config(sn_config *config, const sn_run_data *data, sn_error *err) {
+  char text[32];
+  bool periodic = false;
+  for (int64_t i = 0; i < sn_config_list_length(config, "model.position"); i++) {
+    const char *part = sn_config_list_text(config, "model.position", i);
+    periodic = periodic || strcmp(part, "fourier4d") == 0 || strcmp(part, "sjepa") == 0;
+  }
+  if (!periodic || sn_config_real(config, "model.position_period") > 0 || data->source->most_positions < 1) return SN_OK;
+  snprintf(text, sizeof text, "%lld", (long long)data->source->most_positions);
+  return sn_config_set(config, "model.position_period", text, "the data", -1, err);
+}

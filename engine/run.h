@@ -41,4 +41,8 @@ SN_MUST_CHECK sn_status sn_run_attach_stage(sn_source *source, const sn_config *
 /* "i/k" with 0 <= i < k, k >= 2. */
 SN_MUST_CHECK sn_status sn_parse_fold(const char *text, int64_t *fold, int64_t *folds, sn_error *err);
 
+/* Writes into the configuration what it left to the data and a later user of the run must find there: model.position_period
+ * (encoders/position.h) from the longest sample, where an encoding needs it. */
+SN_MUST_CHECK sn_status sn_run_settle_config(sn_config *config, const sn_run_data *data, sn_error *err);
+
 #endif

@@ -143,7 +143,9 @@ static sn_status find_shape(trainer *t, sn_model_shape *shape, sn_error *err) {
   SN_TRY(sn_loader_create(t->options->source, &o, &probe, err));
   *shape = (sn_model_shape){.patch_size = s->patch_size, .n_channel_ids = s->n_channel_ids,
                             .patch_step = s->patch_step_s, .pack_slots = sn_loader_pack_slots(probe),
-                            .pack_samples = sn_loader_pack_samples(probe), .max_tokens = s->max_tokens};
+                            .pack_samples = sn_loader_pack_samples(probe), .max_tokens = s->max_tokens,
+                            .most_positions = s->most_positions, .most_series = s->most_series,
+                            .channel_name = s->channel_name};
   if (s->stage != NULL) {
     shape->n_targets = s->stage->n_targets;
     memcpy(shape->targets, s->stage->targets, sizeof shape->targets);
@@ -166,6 +168,8 @@ static void fill_identity(trainer *t) {
   s->pack_slots = shape->pack_slots;
   s->pack_samples = shape->pack_samples;
   s->max_tokens = shape->max_tokens;
+  s->most_positions = shape->most_positions;
+  s->most_series = shape->most_series;
   s->n_targets = shape->n_targets;
   memcpy(s->targets, shape->targets, sizeof s->targets);
 }

@@ -7,6 +7,7 @@
 #include "kernels/cast/cast.h"
 #include "kernels/gather_rows/gather_rows.h"
 #include "kernels/gelu/gelu.h"
+#include "kernels/layernorm/layernorm.h"
 #include "kernels/linear/linear.h"
 #include "kernels/segment_mean/segment_mean.h"
 #include "objectives/mae_private.h"
@@ -61,27 +62,34 @@ static sn_status apply_linear(sn_tape *tape, sn_value **y, sn_value *x, sn_param
   return sn_linear(tape, y, x, weight, bias, sn_tape_residual(tape), err);
 }
 
-/* Says to each row of the decoder where its token lies: time, and channel. */
-static sn_status add_places(sn_tape *tape, sn_value **x, const sn_mae *m, const sn_mae_work *w, sn_error *err) {
-  if (m->sincos) SN_TRY(sn_add_positions(tape, x, *x, w->position_table, w->n_positions, w->position_index, err));
-  if (m->channel != NULL) {
-    sn_value *table, *rows;
-    SN_TRY(sn_tape_param(tape, &table, m->channel, err));
-    SN_TRY(sn_gather_rows(tape, &rows, table, NULL, w->channels, m->decoder_rows, err));
-    SN_TRY(sn_add(tape, x, *x, rows, err));
-  }
-  return SN_OK;
+/* Latent sources: the decoder's blocks work on the latents, then each token that is asked for, a mask token with its place
+ * and sensor encodings, looks at the latents of its sample.  Linear in the channels, as the encoder is. */
+static sn_status decode_latents(sn_tape *tape, sn_value **y, const sn_mae *m, const sn_mae_work *w, sn_value *latents,
+                                sn_value *queries, uint64_t step, sn_error *err) {
+  const sn_encoder_input *in = w->input;
+  sn_value *memory, *gamma, *beta;
+  sn_rows rows = {.n_rows = in->n_rows, .n_segments = in->n_samples, .offsets = in->offsets,
+                  .rope_units = m->rope ? in->rope_units : NULL, .step = step, .patterns = in->patterns};
+  SN_TRY(sn_backbone_forward(tape, &memory, m->decoder, latents, &rows, sn_tape_residual(tape), err));
+  sn_cross_rows cross = {.n_segments = w->n_samples, .query_offsets = w->offsets, .key_offsets = in->offsets};
+  SN_TRY(sn_cross_block_forward(tape, y, m->queries, queries, memory, &cross, err));
+  SN_TRY(sn_tape_param(tape, &gamma, m->query_norm_weight, err));
+  SN_TRY(sn_tape_param(tape, &beta, m->query_norm_bias, err));
+  return sn_layernorm_as(tape, y, *y, gamma, beta, m->query_norm_eps, sn_tape_product(tape), err);
 }
 
 static sn_status decode(sn_tape *tape, sn_value **y, const sn_mae *m, const sn_mae_work *w, sn_value *features,
                         uint64_t step, sn_error *err) {
-  sn_value *x, *token;
+  const bool latent = m->queries != NULL;
+  sn_value *x, *token, *source;
   SN_TRY(apply_linear(tape, &x, features, m->embed_weight, m->embed_bias, err));
   SN_TRY(sn_tape_param(tape, &token, m->mask_token, err));
-  SN_TRY(sn_gather_rows(tape, &x, x, token, w->decoder_index, m->decoder_rows, err));
-  SN_TRY(add_places(tape, &x, m, w, err));
+  source = x;
+  SN_TRY(sn_gather_rows(tape, &x, source, token, w->decoder_index, m->decoder_rows, err));
+  SN_TRY(sn_positions_add(tape, &x, x, m->places, w->places, err));
+  if (latent) return decode_latents(tape, y, m, w, source, x, step, err);
   sn_rows rows = {.n_rows = m->decoder_rows, .n_segments = w->n_samples, .offsets = w->offsets,
-                  .rope_units = m->sincos ? NULL : w->rope_units, .step = step};
+                  .rope_units = m->rope ? w->rope_units : NULL, .step = step, .patterns = w->patterns};
   return sn_backbone_forward(tape, y, m->decoder, x, &rows, sn_tape_product(tape), err);
 }
 
@@ -124,7 +132,7 @@ static sn_status pooled_loss(sn_tape *tape, sn_value **sum, const sn_mae *m, con
   SN_TRY(sn_gather_rows(tape, &x, x, NULL, r->sample, r->slots, err));
   SN_TRY(sn_tape_param(tape, &token, m->mask_token, err));
   SN_TRY(sn_gather_rows(tape, &places, token, NULL, w->mask_rows, m->decoder_rows, err));
-  SN_TRY(add_places(tape, &places, m, w, err));
+  SN_TRY(sn_positions_add(tape, &places, places, m->places, w->places, err));
   SN_TRY(sn_gather_rows(tape, &places, places, NULL, r->index, r->slots, err));
   SN_TRY(sn_add(tape, &x, x, places, err));
   SN_TRY(sn_cast(tape, &x, x, sn_tape_product(tape), err));
@@ -170,6 +178,8 @@ static sn_status loss(sn_objective *self, sn_tape *tape, const void *work, uint6
 static void destroy(sn_objective *self) {
   sn_mae *m = self->self;
   sn_backbone_destroy(m->decoder);
+  sn_positions_destroy(m->places);
+  sn_cross_block_destroy(m->queries);
   sn_free(m);
 }
 
@@ -188,28 +198,46 @@ static sn_status add_matrix(sn_params *params, const char *name, int64_t out, in
   return SN_OK;
 }
 
+static sn_status add_vector(sn_params *params, const char *name, sn_param_role role, int64_t n, sn_init init,
+                            sn_param **out, sn_error *err) {
+  return sn_params_add(params, name, role, 1, &n, init, 0, out, err);
+}
+
+/* The block in which hidden tokens ask the latents. */
+static sn_status add_queries(sn_mae *m, const sn_objective_setup *setup, sn_error *err) {
+  const sn_config *c = setup->config;
+  if (sn_encoder_n_latents(m->encoder) == 0) return SN_OK;
+  m->query_norm_eps = sn_config_real(c, "model.norm_eps");
+  sn_cross_options cross = {.prefix = "decoder.cross", .width = m->width, .heads = sn_config_int(c, "mae.decoder_heads"),
+                            .mlp_ratio = sn_config_real(c, "model.mlp_ratio"), .norm_eps = m->query_norm_eps, .layer = -1};
+  SN_TRY(sn_cross_block_create(setup->params, &cross, &m->queries, err));
+  SN_TRY(add_vector(setup->params, "decoder.query_norm.weight", SN_ROLE_NORM, m->width, SN_INIT_ONES, &m->query_norm_weight,
+                    err));
+  return add_vector(setup->params, "decoder.query_norm.bias", SN_ROLE_BIAS, m->width, SN_INIT_ZEROS, &m->query_norm_bias, err);
+}
+
 static sn_status add_decoder(sn_mae *m, const sn_objective_setup *setup, sn_error *err) {
   const sn_config *c = setup->config;
   sn_params *params = setup->params;
-  const sn_encoder_data *data = sn_encoder_data_of(m->encoder);
+  if (m->attention.kind == SN_ATTEND_CRISSCROSS && m->attention.split_heads && sn_config_int(c, "mae.decoder_heads") < 2)
+    return sn_fail(err, SN_E_ARGUMENT, "mae.decoder_heads 1: criss-cross attention by heads needs at least 2, or "
+                   "model.crisscross: alternate");
   SN_TRY(add_matrix(params, "embed", m->width, sn_encoder_width(m->encoder), &m->embed_weight, &m->embed_bias, err));
   int64_t token[2] = {1, m->width};
   SN_TRY(sn_params_add(params, "decoder.mask_token", SN_ROLE_TOKEN, 2, token, SN_INIT_NORMAL, 0.02, &m->mask_token,
                        err));
   m->mask_token->layer = -1;
-  if (strcmp(sn_config_text(c, "model.channel"), "none") != 0 && data->n_channel_ids > 0) {
-    int64_t table[2] = {data->n_channel_ids, m->width};
-    SN_TRY(sn_params_add(params, "decoder.channel.weight", SN_ROLE_TOKEN, 2, table, SN_INIT_TRUNC_NORMAL, 0.02,
-                         &m->channel, err));
-    m->channel->layer = -1;
-  }
+  sn_position_setup places = {.params = params, .config = c, .prefix = "decoder", .width = m->width,
+                              .data = sn_encoder_data_of(m->encoder), .when_none = "sincos"};
+  SN_TRY(sn_positions_create(&places, &m->places, err));
+  SN_TRY(add_queries(m, setup, err));
   const bool rms = strcmp(sn_config_text(c, "model.norm"), "rmsnorm") == 0;
   sn_backbone_options options = {.prefix = "decoder", .width = m->width, .depth = sn_config_int(c, "mae.decoder_depth"),
                                  .heads = sn_config_int(c, "mae.decoder_heads"),
                                  .mlp_ratio = sn_config_real(c, "model.mlp_ratio"),
                                  .norm = rms ? SN_NORM_RMS : SN_NORM_LAYER, .activation = SN_ACT_GELU,
                                  .qk_norm = SN_NORM_NONE, .qkv_bias = sn_config_bool(c, "model.qkv_bias"),
-                                 .norm_eps = sn_config_real(c, "model.norm_eps"), .rope = !m->sincos,
+                                 .norm_eps = sn_config_real(c, "model.norm_eps"), .rope = m->rope,
                                  .checkpoint = sn_config_bool(c, "model.checkpoint"), .first_layer = 0};
   SN_TRY(sn_backbone_create(params, &options, &m->decoder, err));
   for (int64_t i = 0; i < sn_params_count(params); i++)
@@ -237,7 +265,10 @@ static void fix_shapes(sn_mae *m, const sn_objective_setup *setup) {
   if (visible_most > slots) visible_most = slots;
   m->masked_slots = sn_round_up(masked_most, SN_TOKEN_BUCKET);
   m->visible_slots = sn_round_up(visible_most, SN_TOKEN_BUCKET);
-  m->decoder_rows = sn_encoder_has_class_token(m->encoder) ? sn_round_up(slots + samples, SN_TOKEN_BUCKET) : slots;
+  if (m->queries != NULL)
+    m->decoder_rows = m->visible_group >= 0 ? slots : m->masked_slots;
+  else
+    m->decoder_rows = sn_encoder_has_class_token(m->encoder) ? sn_round_up(slots + samples, SN_TOKEN_BUCKET) : slots;
 }
 
 /* The terms beside the reconstruction of hidden patches: groups and heads. */
@@ -327,7 +358,8 @@ static void read_settings(sn_mae *m, const sn_objective_setup *setup, bool compa
   m->pooled_loss = loss_named(sn_config_text(c, "mae.pooled_loss"));
   m->keep_flat = compat;
   m->sample_mean = strcmp(sn_config_text(c, "mae.reduction"), "sample_mean") == 0;
-  m->sincos = !sn_positions_use_rope(c);
+  m->rope = sn_positions_use_rope(c);
+  m->attention = sn_attention_options_read(c);
   m->width = sn_config_int(c, "mae.decoder_width");
   m->P = sn_encoder_data_of(m->encoder)->patch_size;
   m->seed = setup->seed;
@@ -345,11 +377,6 @@ static sn_status create(const sn_objective_setup *setup, bool compat, sn_objecti
                                         "unmaskable_samples"},
                            .self = m};
   read_settings(m, setup, compat);
-  if (m->sincos && m->width % 2 != 0) {
-    status = sn_fail(err, SN_E_ARGUMENT, "mae.decoder_width %lld: a sine-cosine position needs an even width",
-                     (long long)m->width);
-    goto fail;
-  }
   SN_TRY_GOTO(sn_mask_check(m->sampler, &m->mask, err), fail);
   SN_TRY_GOTO(choose_target(m, setup, err), fail);
   SN_TRY_GOTO(add_decoder(m, setup, err), fail);

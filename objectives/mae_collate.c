@@ -48,9 +48,8 @@ void sn_mae_free_work(void *work) {
   sn_free(w->decoder_index);
   sn_free(w->decoder_tokens);
   sn_free(w->mask_rows);
-  sn_free(w->position_index);
-  sn_free(w->position_table);
-  sn_free(w->channels);
+  sn_positions_work_destroy(w->places);
+  sn_patterns_destroy(w->patterns);
   sn_free(w->offsets);
   sn_free(w->rope_units);
   free_rows(&w->hidden);
@@ -97,8 +96,6 @@ static sn_status allocate_work(const sn_mae *m, const sn_token_batch *batch, boo
   const int64_t rows = m->decoder_rows;
   SN_TRY_GOTO(sn_alloc(&w->decoder_index, rows, sizeof *w->decoder_index, "mae work", err), fail);
   SN_TRY_GOTO(sn_alloc(&w->decoder_tokens, rows, sizeof *w->decoder_tokens, "mae work", err), fail);
-  SN_TRY_GOTO(sn_alloc(&w->position_index, rows, sizeof *w->position_index, "mae work", err), fail);
-  SN_TRY_GOTO(sn_alloc(&w->channels, rows, sizeof *w->channels, "mae work", err), fail);
   SN_TRY_GOTO(sn_alloc(&w->rope_units, rows, sizeof *w->rope_units, "mae work", err), fail);
   SN_TRY_GOTO(sn_alloc(&w->offsets, batch->n_samples + 1, sizeof *w->offsets, "mae work", err), fail);
   SN_TRY_GOTO(allocate_rows(m, &w->hidden, m->masked_slots, with_valid, err), fail);
@@ -217,48 +214,80 @@ static sn_status take_neuro(const sn_mae *m, const sn_token_batch *batch, const 
 
 /* --- rows --------------------------------------------------------------------------------------------------------- */
 
-static void place_row(const sn_mae *m, const sn_token_batch *batch, int64_t t, int64_t row, sn_mae_work *w, double *units,
-                      int64_t *n_units) {
+/* A row for token t: what the encoder made of it (encoder_row), or the mask token (-1). */
+static void place_row(const sn_mae *m, const sn_token_batch *batch, int64_t t, int64_t row, int64_t encoder_row,
+                      sn_mae_work *w) {
   w->decoder_tokens[row] = t;
-  w->channels[row] = batch->channels[t] >= 0 ? batch->channels[t] : -2;
-  w->position_index[row] = (int32_t)*n_units;
-  units[*n_units] = sn_encoder_unit(m->encoder, batch, t);
-  w->rope_units[row] = (float)units[(*n_units)++];
+  w->decoder_index[row] = (int32_t)encoder_row;
+  w->rope_units[row] = (float)sn_encoder_unit(m->encoder, batch, t);
+}
+
+/* One sample: its class token and all of its tokens.  Of latent sources only the tokens that are asked for, each as a query:
+ * what is known of the sample stands in the latents. */
+static sn_status lay_out_sample(const sn_mae *m, const sn_token_batch *batch, int64_t s, const uint8_t *masked,
+                                const value_rows *from, sn_mae_work *w, int64_t *row, sn_error *err) {
+  const bool latent = m->queries != NULL;
+  int64_t encoder_row = w->input->offsets[s];
+  if (sn_encoder_has_class_token(m->encoder) && !latent)
+    w->decoder_index[(*row)++] = (int32_t)encoder_row; /* registers are left behind */
+  encoder_row += sn_encoder_n_special(m->encoder);
+  for (int64_t t = batch->offsets[s]; t < batch->offsets[s + 1]; t++) {
+    if (latent && !masked[t] && m->visible_group < 0) continue;
+    if (*row >= m->decoder_rows) return sn_fail(err, SN_E_STATE, "mae: more than %lld decoder rows", (long long)m->decoder_rows);
+    place_row(m, batch, t, *row, masked[t] || latent ? -1 : encoder_row++, w);
+    if (masked[t]) SN_TRY(add_target(m, &w->hidden, from, t, *row, s, w->counters, err));
+    else if (m->visible_group >= 0) SN_TRY(add_target(m, &w->visible, from, t, *row, s, NULL, err));
+    (*row)++;
+  }
+  if (!latent && encoder_row != w->input->offsets[s + 1])
+    return sn_fail(err, SN_E_STATE, "mae: sample %lld has %lld encoder rows, %lld were used", (long long)s,
+                   (long long)(w->input->offsets[s + 1] - w->input->offsets[s]),
+                   (long long)(encoder_row - w->input->offsets[s]));
+  return SN_OK;
 }
 
 /* Rows of the decoder and targets of the tokens. */
 static sn_status lay_out_decoder(const sn_mae *m, const sn_token_batch *batch, const uint8_t *masked,
-                                 const value_rows *from, sn_mae_work *w, double *units, sn_error *err) {
-  const bool has_class = sn_encoder_has_class_token(m->encoder);
-  const int64_t n_special = sn_encoder_n_special(m->encoder);
-  int64_t row = 0, n_units = 0;
+                                 const value_rows *from, sn_mae_work *w, sn_error *err) {
+  int64_t row = 0;
   for (int64_t r = 0; r < m->decoder_rows; r++) {
-    w->decoder_index[r] = w->position_index[r] = w->channels[r] = -2;
+    w->decoder_index[r] = -2;
     w->decoder_tokens[r] = -1;
   }
   for (int64_t s = 0; s < batch->n_samples; s++) {
-    const int64_t first = batch->offsets[s], last = batch->offsets[s + 1];
-    const int64_t first_hidden = w->hidden.n, first_visible = w->visible.n;
-    int64_t encoder_row = w->input->offsets[s];
+    const int64_t first = batch->offsets[s], first_hidden = w->hidden.n, first_visible = w->visible.n;
     w->offsets[s] = row;
-    if (last > first && masked[first] == 2) continue;
-    if (has_class) w->decoder_index[row++] = (int32_t)encoder_row; /* registers are left behind */
-    encoder_row += n_special;
-    for (int64_t t = first; t < last; t++, row++) {
-      place_row(m, batch, t, row, w, units, &n_units);
-      w->decoder_index[row] = masked[t] ? -1 : (int32_t)encoder_row++;
-      if (masked[t]) SN_TRY(add_target(m, &w->hidden, from, t, row, s, w->counters, err));
-      else if (m->visible_group >= 0) SN_TRY(add_target(m, &w->visible, from, t, row, s, NULL, err));
-    }
-    if (encoder_row != w->input->offsets[s + 1])
-      return sn_fail(err, SN_E_STATE, "mae: sample %lld has %lld encoder rows, %lld were used", (long long)s,
-                     (long long)(w->input->offsets[s + 1] - w->input->offsets[s]),
-                     (long long)(encoder_row - w->input->offsets[s]));
+    if (batch->offsets[s + 1] > first && masked[first] == 2) continue;
+    SN_TRY(lay_out_sample(m, batch, s, masked, from, w, &row, err));
     weigh(m, &w->hidden, first_hidden);
     weigh(m, &w->visible, first_visible);
   }
   w->offsets[batch->n_samples] = row;
   return SN_OK;
+}
+
+/* Who looks at whom in the decoder: as in the encoder, over all tokens. */
+static sn_status make_patterns(const sn_mae *m, const sn_token_batch *batch, sn_mae_work *w, sn_error *err) {
+  const sn_encoder_data *data = sn_encoder_data_of(m->encoder);
+  int32_t *series = NULL, *positions = NULL;
+  sn_status status;
+  if (m->queries != NULL || m->attention.kind == SN_ATTEND_FULL) return SN_OK;
+  SN_TRY_GOTO(sn_alloc(&series, m->decoder_rows, sizeof *series, "mae pattern", err), done);
+  SN_TRY_GOTO(sn_alloc(&positions, m->decoder_rows, sizeof *positions, "mae pattern", err), done);
+  for (int64_t r = 0; r < m->decoder_rows; r++) {
+    if (w->decoder_tokens[r] < 0) continue;
+    series[r] = batch->series[w->decoder_tokens[r]];
+    positions[r] = batch->positions[w->decoder_tokens[r]];
+  }
+  sn_pattern_layout layout = {.n_rows = m->decoder_rows, .n_samples = batch->n_samples, .offsets = w->offsets,
+                              .n_special = sn_encoder_has_class_token(m->encoder) ? 1 : 0, .series = series,
+                              .positions = positions, .most_samples = m->pack_samples, .most_series = data->most_series,
+                              .most_positions = data->most_positions};
+  status = sn_patterns_create(&m->attention, &layout, &w->patterns, err);
+done:
+  sn_free(series);
+  sn_free(positions);
+  return status;
 }
 
 /* Which rows of the encoder's output a sample's pooled token comes from: all but the special ones. */
@@ -284,33 +313,16 @@ static sn_status lay_out_pooling(const sn_mae *m, sn_mae_work *w, sn_error *err)
 
 /* The audit: a token with loss is one that the decoder saw only as a mask token (those of the visible term, which is a
  * reconstruction of what was seen, only as themselves). */
-static sn_status audit(const sn_mae_work *w, sn_error *err) {
+static sn_status audit(const sn_mae *m, const sn_mae_work *w, sn_error *err) {
   for (int64_t k = 0; k < w->hidden.n; k++)
     if (w->decoder_index[w->hidden.index[k]] != -1)
       return sn_fail(err, SN_E_STATE, "mae audit: token in decoder row %d carries loss but was visible to the encoder",
                      (int)w->hidden.index[k]);
-  for (int64_t k = 0; k < w->visible.n; k++)
+  for (int64_t k = 0; k < w->visible.n && m->queries == NULL; k++)
     if (w->decoder_index[w->visible.index[k]] < 0)
       return sn_fail(err, SN_E_STATE, "mae audit: token in decoder row %d counts as visible but was hidden",
                      (int)w->visible.index[k]);
   return SN_OK;
-}
-
-/* Position rows of the decoder, one for each distinct coordinate. */
-static sn_status make_positions(const sn_mae *m, sn_mae_work *w, const double *units, int64_t n_units, sn_error *err) {
-  sn_position_table table = {0};
-  int32_t *index = NULL;
-  sn_status status;
-  SN_TRY_GOTO(sn_alloc(&index, n_units, sizeof *index, "mae positions", err), done);
-  SN_TRY_GOTO(sn_position_table_build(units, n_units, n_units, index, &table, err), done);
-  for (int64_t r = 0; r < m->decoder_rows; r++)
-    if (w->position_index[r] >= 0) w->position_index[r] = index[w->position_index[r]];
-  w->n_positions = table.n_rows;
-  status = sn_position_table_sincos(&table, m->width, m->residual, &w->position_table, err);
-done:
-  sn_free(table.units);
-  sn_free(index);
-  return status;
 }
 
 sn_status sn_mae_collate(const sn_objective *self, const sn_token_batch *batch, const uint64_t *epochs, void **work,
@@ -319,7 +331,6 @@ sn_status sn_mae_collate(const sn_objective *self, const sn_token_batch *batch, 
   sn_mae_work *w = NULL;
   uint8_t *masked = NULL;
   int64_t *visible = NULL, *visible_offsets = NULL;
-  double *units = NULL;
   value_rows from;
   sn_status status;
   SN_TRY_GOTO(find_values(m, batch, &from, err), fail);
@@ -327,18 +338,18 @@ sn_status sn_mae_collate(const sn_objective *self, const sn_token_batch *batch, 
   SN_TRY_GOTO(sn_alloc(&masked, batch->n_tokens, sizeof *masked, "mae masks", err), fail);
   SN_TRY_GOTO(sn_alloc(&visible, batch->n_tokens, sizeof *visible, "mae masks", err), fail);
   SN_TRY_GOTO(sn_alloc(&visible_offsets, batch->n_samples + 1, sizeof *visible_offsets, "mae masks", err), fail);
-  SN_TRY_GOTO(sn_alloc(&units, batch->n_tokens, sizeof *units, "mae positions", err), fail);
   SN_TRY_GOTO(draw_masks(m, batch, epochs, masked, visible, visible_offsets, w->counters, err), fail);
   SN_TRY_GOTO(sn_encoder_input_create_at(m->encoder, batch, visible, visible_offsets, m->visible_slots, m->pack_samples,
                                          epochs, m->residual, &w->input, err),
               fail);
-  SN_TRY_GOTO(lay_out_decoder(m, batch, masked, &from, w, units, err), fail);
-  SN_TRY_GOTO(audit(w, err), fail);
+  SN_TRY_GOTO(lay_out_decoder(m, batch, masked, &from, w, err), fail);
+  SN_TRY_GOTO(audit(m, w, err), fail);
   SN_TRY_GOTO(lay_out_pooling(m, w, err), fail);
   SN_TRY_GOTO(take_neuro(m, batch, masked, w, err), fail);
-  int64_t n_units = 0;
-  for (int64_t r = 0; r < m->decoder_rows; r++) n_units += w->position_index[r] >= 0;
-  if (m->sincos) SN_TRY_GOTO(make_positions(m, w, units, n_units, err), fail);
+  SN_TRY_GOTO(make_patterns(m, batch, w, err), fail);
+  SN_TRY_GOTO(sn_positions_prepare(m->places, batch, w->decoder_tokens, m->decoder_rows, epochs, m->residual, &w->places,
+                                   err),
+              fail);
   *work = w;
   w = NULL;
 fail:
@@ -346,6 +357,5 @@ fail:
   sn_free(masked);
   sn_free(visible);
   sn_free(visible_offsets);
-  sn_free(units);
   return status;
 }

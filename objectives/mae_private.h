@@ -2,6 +2,7 @@
 #ifndef SN_OBJECTIVES_MAE_PRIVATE_H
 #define SN_OBJECTIVES_MAE_PRIVATE_H
 
+#include "encoders/cross_block.h"
 #include "kernels/masked_patch_loss/masked_patch_loss.h"
 #include "objectives/mae.h"
 #include "objectives/masks/mask.h"
@@ -13,7 +14,12 @@ typedef struct sn_mae {
   sn_objective base;
   sn_encoder *encoder;
   sn_backbone *decoder;
-  sn_param *embed_weight, *embed_bias, *mask_token, *channel, *head_weight, *head_bias;
+  sn_positions *places;           /* of the decoder: the encoder's encoding in its own width */
+  sn_attention_options attention; /* of the decoder: the encoder's */
+  sn_cross_block *queries;        /* latent sources: hidden tokens ask the decoded latents; NULL without */
+  sn_param *query_norm_weight, *query_norm_bias;
+  double query_norm_eps;
+  sn_param *embed_weight, *embed_bias, *mask_token, *head_weight, *head_bias;
   sn_param *pooled_weight[3], *pooled_bias[3]; /* pooled token to width, hidden layer, patch */
   sn_param *neuro_weight, *neuro_bias;
   sn_mask_sampler sampler;
@@ -26,7 +32,7 @@ typedef struct sn_mae {
   sn_param *neuro_mean, *neuro_std;   /* (neuro_width) fixed */
   sn_patch_loss loss, pooled_loss;
   int visible_group, pooled_group, neuro_group; /* -1: no such term */
-  bool keep_flat, sample_mean, sincos;
+  bool keep_flat, sample_mean, rope;
   int64_t width;                  /* of the decoder */
   int64_t P;
   uint64_t seed;
@@ -52,10 +58,8 @@ typedef struct sn_mae_work {
   int32_t *decoder_index;    /* (decoder_rows) row of the encoder's output, -1 mask token, -2 beyond */
   int64_t *decoder_tokens;   /* (decoder_rows) token of the batch, -1: class token or beyond */
   int32_t *mask_rows;        /* (decoder_rows) all 0: the mask token in every row; NULL without a pooled term */
-  int32_t *position_index;   /* (decoder_rows) -2: class token or beyond */
-  void *position_table;
-  int64_t n_positions;
-  int32_t *channels;         /* (decoder_rows) */
+  sn_positions_work *places; /* of decoder_tokens */
+  sn_patterns *patterns;     /* NULL: full attention */
   int64_t *offsets;          /* (n_samples + 1) rows of the decoder */
   float *rope_units;         /* (decoder_rows) */
   sn_mae_rows hidden, visible; /* visible: slots 0 when visible tokens carry no loss */

@@ -113,7 +113,8 @@ static sn_status build_model(sn_speed_trainer *t, const sn_speed_options *option
   SN_TRY(create_loader(t, 0, false, &probe, err));
   sn_model_shape shape = {.patch_size = s->patch_size, .n_channel_ids = s->n_channel_ids, .patch_step = s->patch_step_s,
                           .pack_slots = sn_loader_pack_slots(probe), .pack_samples = sn_loader_pack_samples(probe),
-                          .max_tokens = s->max_tokens};
+                          .max_tokens = s->max_tokens, .most_positions = s->most_positions,
+                          .most_series = s->most_series};
   sn_loader_destroy(probe);
   sn_device_options device = {.n_threads = options->n_threads, .log = options->log};
   SN_TRY(sn_comm_create_single(&t->comm, err));

@@ -16,7 +16,7 @@ static sn_status create(const sn_position_setup *setup, void **self, sn_error *e
   int64_t *width = NULL;
   if (setup->width % 2 != 0)
     return sn_fail(err, SN_E_ARGUMENT, "%s of %lld: a sine-cosine position needs an even width",
-                   setup->prefix[0] == 'e' ? "model.width" : "a decoder's width", (long long)setup->width);
+                   setup->prefix[0] == 'e' ? "model.width" : "mae.decoder_width", (long long)setup->width);
   SN_TRY(sn_alloc(&width, 1, sizeof *width, "sincos", err));
   *width = setup->width;
   *self = width;
