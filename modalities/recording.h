@@ -100,8 +100,9 @@ typedef struct sn_recording_vtable {
    * of their own (WFDB), these integers are in the segment's, while read() always gives the channel's unit. */
   sn_status (*read_stored)(const sn_recording *recording, int64_t channel, int64_t segment, int64_t first,
                            int64_t count, int32_t *stored, sn_error *err);
-  /* All annotations inside the recording, in time order (EDF: those before its start or in a gap as well); a fresh list. which: the annotator (WFDB: file extension);
-   * NULL: the usual one ("atr"), and an empty list when there is none. NULL function: the format has none. */
+  /* All annotations inside the recording (EDF: those before its start or in a gap as well), in time order; a fresh list.
+   * which: the annotator (WFDB: file extension); NULL: the usual one ("atr"), and an empty list when there is none. NULL
+   * function: the format has none. */
   sn_status (*annotations)(const sn_recording *recording, const char *which, sn_annotations **out, sn_error *err);
   /* Reads everything once and checks stated checksums; SN_E_CORRUPT names the channel. NULL: nothing to check. */
   sn_status (*verify)(const sn_recording *recording, sn_error *err);

@@ -554,7 +554,7 @@ static void kinds(void **state) {
                {"Fp1", SN_SENSOR_EEG},         {"Fc5.", SN_SENSOR_EEG},          {"Cz..", SN_SENSOR_EEG},
                {"C3-A2", SN_SENSOR_EEG},       {"EOG left", SN_SENSOR_EOG},      {"EMG chin", SN_SENSOR_EMG},
                {"Resp oro-nasal", SN_SENSOR_RESPIRATION}, {"Temp rectal", SN_SENSOR_TEMPERATURE},
-               {"Status", SN_SENSOR_TRIGGER},  {"SaO2", SN_SENSOR_OTHER},        {"Event marker", SN_SENSOR_OTHER},
+               {"Status", SN_SENSOR_TRIGGER},  {"SaO2", SN_SENSOR_OTHER},        {"Event marker", SN_SENSOR_TRIGGER},
                {"DC01", SN_SENSOR_OTHER}};
   for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
     edf_case_signal signal = SIGNAL(cases[k].label, "uV", 1);

@@ -11,7 +11,8 @@
  * Values.  value = stored * a + b in float64, with a = (physical max - physical min) / (digital max - digital min) and
  * b = physical min - digital min * a, both times the channel's unit_scale.  An inverted physical range is a negative
  * gain.  Digital or physical minimum = maximum: the channel is listed as uncalibrated (warning "calibration_range").
- * Digital minimum > maximum is computed as it stands, with the warning "digital_range".  EDF has no mark for missing samples.
+ * Digital minimum > maximum is computed as it stands, with the warning "digital_range".  EDF has no
+ * mark for missing samples.
  *
  * Unit.  None is assumed: a channel whose unit is blank or not one of its kind is listed with unit "" and its values are
  * refused, until assume_unit names one.  The micro sign may be C2 B5, CE BC or B5.
@@ -32,7 +33,9 @@
  * SN_E_CORRUPT with the byte; tolerant: what is well-formed, warning "tal".  `sample` counts at the fastest signal's rate
  * (1000 per second in a file without signals), floor(t rate + 1/2).
  *
- * Triggers.  A channel called Status (and Trigger, STI 014) is SN_SENSOR_TRIGGER: never a signal, its values are
+ * Names and kinds are those of modalities/eeg/channel_names.h, from the labels.
+ *
+ * Triggers.  A channel that is SN_SENSOR_TRIGGER by its name (Status, Trigger, STI 014, Event marker): never a signal, its values are
  * refused, read_stored gives the unsigned word.  Of the 24 bits of a BioSemi status word, 0-15 are the trigger inputs, 16 is
  * high in the first sample of an epoch, 17-19 and 21 are the speed mode (21 its highest bit), 20: CMS in range,
  * 22: battery low, 23: ActiveTwo MK2.  Every change of bits 0-15 to a value that is not 0 is an event: `number` the value,
@@ -50,7 +53,7 @@
  * Strict (default): fewer records than announced, a partial record, a header length that contradicts the number of signals,
  * overlapping or unreadable record times of EDF+D are SN_E_CORRUPT.  Tolerant: what is sound, with warnings ("truncated",
  * "header_bytes", "record_times").  Always warnings: "record_count" (-1), "surplus_bytes", "start_time", "text_encoding",
- * "decimal_comma", "duplicate_name", "unit_absent", "unit_unknown". */
+ * "decimal_comma", "unit_absent", "unit_unknown", and those of the channels' names. */
 #ifndef SN_MODALITIES_EDF_H
 #define SN_MODALITIES_EDF_H
 

@@ -198,10 +198,6 @@ static sn_status take_signal(const reading *r, int64_t index, sn_error *err) {
   snprintf(field, sizeof field, "label of signal %lld", (long long)index);
   SN_TRY(take_text(r, place(h, 0, index), EDF_LABEL, field, s->label, sizeof s->label, err));
   s->annotations = sn_equal_nocase(s->label, "EDF Annotations") || sn_equal_nocase(s->label, "BDF Annotations");
-  char transducer[2 * EDF_TRANSDUCER + 1];
-  snprintf(field, sizeof field, "transducer of signal %lld", (long long)index);
-  SN_TRY(take_text(r, place(h, 1, index), EDF_TRANSDUCER, field, transducer, sizeof transducer, err));
-  snprintf(s->transducer, sizeof s->transducer, "%.*s", (int)sizeof s->transducer - 1, transducer);
   snprintf(field, sizeof field, "unit of signal %lld", (long long)index);
   SN_TRY(take_text(r, place(h, 2, index), EDF_UNIT, field, s->unit, sizeof s->unit, err));
   snprintf(field, sizeof field, "samples of signal %lld", (long long)index);

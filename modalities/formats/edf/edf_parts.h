@@ -18,7 +18,7 @@ enum {
 static const int64_t EDF_SECOND = 1000000000; /* times of records and annotations are int64_t nanoseconds */
 
 typedef struct edf_signal {
-  char label[SN_CHANNEL_NAME], transducer[SN_CHANNEL_NAME], unit[SN_UNIT_NAME]; /* UTF-8, trimmed */
+  char label[SN_CHANNEL_NAME], unit[SN_UNIT_NAME]; /* UTF-8, trimmed */
   double physical_min, physical_max;
   int64_t digital_min, digital_max;
   int64_t n;            /* samples in a record */
@@ -53,9 +53,6 @@ bool sn_edf_parse_time(const char *text, int64_t n, int64_t *ns);
 bool sn_edf_parse_date(const char *text, int *year, int *month, int *day);
 /* Subject, sex and age from the header's patient field. */
 void sn_edf_parse_person(const edf_header *header, sn_recording *recording);
-
-/* What a label tells: kind of sensor and the name in use. */
-void sn_edf_identify(const char *label, const char *transducer, char name[SN_CHANNEL_NAME], sn_sensor_kind *kind);
 
 /* ---- an open file ---- */
 

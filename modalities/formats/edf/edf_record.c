@@ -9,6 +9,7 @@
 #include "core/fs.h"
 #include "core/ratio.h"
 #include "core/text.h"
+#include "modalities/eeg/channel_names.h"
 #include "modalities/formats/edf/edf_parts.h"
 #include "modalities/signal/event.h"
 
@@ -68,19 +69,6 @@ static sn_status set_unit(const opening *o, int64_t index, sn_error *err) {
                            o->name, s->unit, c->raw_name, sn_sensor_kind_name(c->kind));
 }
 
-static sn_status warn_about_duplicates(const opening *o, sn_error *err) {
-  const sn_recording *r = o->r;
-  for (int64_t i = 0; i < r->n_channels; i++) {
-    for (int64_t k = 0; k < i; k++) {
-      if (strcmp(r->channels[k].name, r->channels[i].name) != 0) continue;
-      SN_TRY(sn_recording_warn(o->r, "duplicate_name", r->channels[i].name, err, "channels %lld and %lld are both '%s'",
-                               (long long)k, (long long)i, r->channels[i].name));
-      break;
-    }
-  }
-  return SN_OK;
-}
-
 static void set_modality(sn_recording *r) {
   int64_t eeg = 0, ecg = 0, meg = 0;
   for (int64_t i = 0; i < r->n_channels; i++) {
@@ -112,15 +100,18 @@ static sn_status set_channels(const opening *o, sn_error *err) {
     const edf_signal *s = &h->signals[f->signal_of[c]];
     sn_channel *channel = &r->channels[c];
     snprintf(channel->raw_name, sizeof channel->raw_name, "%s", s->label);
-    sn_edf_identify(s->label, s->transducer, channel->name, &channel->kind);
-    if (channel->name[0] == '\0') snprintf(channel->name, sizeof channel->name, "signal %" PRId64, c);
     channel->samples_per_frame = s->n / f->frames;
+  }
+  SN_TRY(sn_channel_names_apply(r, SN_SENSOR_OTHER, err));
+  for (int64_t c = 0; c < f->n_channels; c++) {
+    sn_channel *channel = &r->channels[c];
+    if (channel->name[0] == '\0') snprintf(channel->name, sizeof channel->name, "signal %" PRId64, c);
     f->trigger[c] = channel->kind == SN_SENSOR_TRIGGER;
     SN_TRY(set_calibration(o, c, err));
     SN_TRY(set_unit(o, c, err));
   }
   set_modality(r);
-  return warn_about_duplicates(o, err);
+  return SN_OK;
 }
 
 /* Frames per second from the record's duration; a rate from the caller where that is 0. */
