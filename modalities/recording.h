@@ -154,6 +154,7 @@ typedef struct sn_format {
    * recording from sn_recording_create, and destroys it on failure. options is never NULL here. */
   sn_status (*open)(sn_folder *folder, const char *name, const sn_open_options *options, sn_recording **out,
                     sn_error *err);
+  bool experimental;        /* built from its definition alone: no file of its own software was at hand */
 } sn_format;
 
 extern const sn_format *const sn_formats[];

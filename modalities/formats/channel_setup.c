@@ -48,7 +48,7 @@ static sn_status set_unit(sn_recording *r, int64_t channel, const char *default_
 }
 
 sn_status sn_channel_setup(sn_recording *r, int64_t channel, const char *raw_name, const char *raw_unit,
-                           const char *default_unit, const sn_open_options *options, sn_error *err) {
+                           const char *default_unit, sn_sensor_kind kind, const sn_open_options *options, sn_error *err) {
   sn_channel *c = &r->channels[channel];
   char unit[SN_UNIT_NAME];
   double scale;
@@ -58,18 +58,12 @@ sn_status sn_channel_setup(sn_recording *r, int64_t channel, const char *raw_nam
   sn_text_cut(c->raw_unit, sizeof c->raw_unit, raw_unit);
   if (c->name[0] == '\0') snprintf(c->name, sizeof c->name, "channel %lld", (long long)channel + 1);
   sn_channel_name_parse(&parsed, c->raw_name);
-  c->kind = parsed.kind != SN_SENSOR_NONE ? parsed.kind : SN_SENSOR_EEG;
+  c->kind = kind != SN_SENSOR_NONE ? kind : parsed.kind != SN_SENSOR_NONE ? parsed.kind : SN_SENSOR_EEG;
   const bool voltage = c->raw_unit[0] == '\0' || sn_unit_canonical(c->raw_unit, SN_SENSOR_EEG, unit, &scale);
   if (!voltage)
     c->kind = sn_unit_canonical(c->raw_unit, SN_SENSOR_TEMPERATURE, unit, &scale) ? SN_SENSOR_TEMPERATURE : SN_SENSOR_OTHER;
   else if (c->kind == SN_SENSOR_TEMPERATURE || c->kind == SN_SENSOR_PRESSURE)
     c->kind = SN_SENSOR_OTHER;
-  return set_unit(r, channel, default_unit, options, err);
-}
-
-sn_status sn_channel_set_kind(sn_recording *r, int64_t channel, sn_sensor_kind kind, const char *default_unit,
-                              const sn_open_options *options, sn_error *err) {
-  r->channels[channel].kind = kind;
   return set_unit(r, channel, default_unit, options, err);
 }
 

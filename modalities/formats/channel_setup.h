@@ -10,18 +10,15 @@
 void sn_text_cut(char *out, size_t room, const char *text);
 
 /* Fills name, raw_name, kind, raw_unit, unit, unit_scale, unit_assumed, uncalibrated from what the file states (UTF-8).
- * The kind is the name's (modalities/eeg/channel_names.h), an electrode where it does not tell.
+ * kind: what the file states; SN_SENSOR_NONE: the name's (modalities/eeg/channel_names.h), an electrode where it does not
+ * tell.
  * raw_unit "": none is stated; then options->assume_unit, else default_unit (NULL: none, the channel is uncalibrated),
  * marked as assumed. A stated unit that is no voltage makes the channel no electrode, whatever its name: degrees are
  * SN_SENSOR_TEMPERATURE, the rest SN_SENSOR_OTHER with the unit as stored; a voltage is never a temperature or pressure. options->assume_unit replaces a unit that
  * cannot be one of the kind; SN_E_ARGUMENT when it is none either. Warnings "unit_absent", "unit_unknown". */
 SN_MUST_CHECK sn_status sn_channel_setup(sn_recording *recording, int64_t channel, const char *raw_name,
-                                         const char *raw_unit, const char *default_unit, const sn_open_options *options,
-                                         sn_error *err);
-
-/* The kind of what was set up is known better (a type that the file states): sets it and the unit again. */
-SN_MUST_CHECK sn_status sn_channel_set_kind(sn_recording *recording, int64_t channel, sn_sensor_kind kind,
-                                            const char *default_unit, const sn_open_options *options, sn_error *err);
+                                         const char *raw_unit, const char *default_unit, sn_sensor_kind kind,
+                                         const sn_open_options *options, sn_error *err);
 
 /* When all are set up: cleaned names and their warnings (sn_channel_names_apply), and modality "eeg" if there is an
  * electrode. */

@@ -147,7 +147,7 @@ static sn_status set_channels(const context *x, sn_error *err) {
   for (int64_t i = 0; i < h->n_announced; i++) {
     const bv_channel *from = &h->channels[i];
     sn_channel *c = &x->r->channels[i];
-    SN_TRY(sn_channel_setup(x->r, i, from->name, from->unit, "uV", x->options, err));
+    SN_TRY(sn_channel_setup(x->r, i, from->name, from->unit, "uV", SN_SENSOR_NONE, x->options, err));
     c->gain = 1 / from->resolution;
     c->calibration_assumed = !from->resolution_stated;
     if (!from->resolution_stated)
@@ -367,4 +367,5 @@ fail:
   return status;
 }
 
-const sn_format sn_format_brainvision = {"brainvision", " .vhdr .ahdr .vmrk .amrk ", sniff, open_file};
+const sn_format sn_format_brainvision = {.name = "brainvision", .extensions = " .vhdr .ahdr .vmrk .amrk ", .sniff = sniff,
+                                         .open = open_file};

@@ -449,4 +449,4 @@ fail:
   return status;
 }
 
-const sn_format sn_format_edf = {"edf", " .edf .bdf .rec ", sniff, open_file};
+const sn_format sn_format_edf = {.name = "edf", .extensions = " .edf .bdf .rec ", .sniff = sniff, .open = open_file};

@@ -675,4 +675,4 @@ fail:
   return status;
 }
 
-const sn_format sn_format_wfdb = {"wfdb", " .hea .dat .mat ", sniff, open_record};
+const sn_format sn_format_wfdb = {.name = "wfdb", .extensions = " .hea .dat .mat ", .sniff = sniff, .open = open_record};
