@@ -4,6 +4,7 @@
 #include <dnnl.h>
 #include <omp.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "core/alloc.h"
 #include "kernels/gemm/gemm_panels.h"
@@ -194,12 +195,26 @@ static bool is_in_panels(const sn_device *device, const sn_onednn_product *p) {
   return blocking->strides[0] == 16 * SN_GEMM_PANEL_N * (pairs ? 2 : 1) && blocking->strides[1] == key->k * SN_GEMM_PANEL_N;
 }
 
+/* oneDNN (2.7 and 3) writes the code that it generates, 256 KiB a kernel, without asking whether the memory for it could be
+ * had: dnnl_primitive_create crashes where address space runs out (ulimit -v, memory cgroups do not matter). So it is asked
+ * for here first, more than any product takes, and given back. */
+static sn_status check_room(sn_error *err) {
+  const size_t bytes = (size_t)48 << 20;
+  void *room = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED)
+    return sn_fail(err, SN_E_MEMORY, "less than 48 MiB of address space are left, which a product of oneDNN may take to be built: "
+                   "a higher limit (ulimit -v), or a smaller train.pack_tokens");
+  munmap(room, bytes);
+  return SN_OK;
+}
+
 static sn_status build(sn_device *device, backend *b, const sn_onednn_product_key *key, sn_onednn_product **out,
                        sn_error *err) {
   sn_onednn_product *p;
   descriptors d;
   sn_status status;
   SN_TRY(describe_all(key, &d, err));
+  SN_TRY(check_room(err));
   SN_TRY(sn_alloc(&p, 1, sizeof *p, "oneDNN product", err));
   p->key = *key;
   int threads = omp_get_max_threads(); /* fixed when a primitive is built */
