@@ -275,7 +275,7 @@ static sn_status check_values(const sn_recording *recording, int64_t channel, in
   if (!c->uncalibrated) return SN_OK;
   if (c->kind == SN_SENSOR_TRIGGER)
     return sn_fail_at(err, SN_E_UNSUPPORTED, -1, -1, c->name,
-                      "channel '%s' holds trigger words, which are no signal: its events are among the annotations",
+                      "channel '%s' is a trigger channel, not a signal: its events are among the annotations",
                       c->name);
   return sn_fail_at(err, SN_E_UNSUPPORTED, -1, -1, c->name,
                     "channel '%s' has no known unit or calibration ('%s'): its values cannot be given; name a unit "

@@ -35,13 +35,13 @@
  *
  * Names and kinds are those of modalities/eeg/channel_names.h, from the labels.
  *
- * Triggers.  A channel that is SN_SENSOR_TRIGGER by its name (Status, Trigger, STI 014, Event marker): never a signal, its values are
+ * Triggers.  A channel called Status (or Trigger, STI, STI 014, STI101) holds trigger words: never a signal, its values are
  * refused, read_stored gives the unsigned word.  Of the 24 bits of a BioSemi status word, 0-15 are the trigger inputs, 16 is
  * high in the first sample of an epoch, 17-19 and 21 are the speed mode (21 its highest bit), 20: CMS in range,
  * 22: battery low, 23: ActiveTwo MK2.  Every change of bits 0-15 to a value that is not 0 is an event: `number` the value,
- * `code` its decimal text, duration_s as long as the value stays.  The word that a segment begins with is not a change (warning
- * "trigger_at_start" when it is not 0).  Warnings "cms_out_of_range" and "battery_low" where the flags say so; bits 16-23
- * that are never set count as not written.
+ * `code` its decimal text, duration_s as long as the value stays.  The word that a segment begins with is not a change
+ * (warning "trigger_at_start" when it is not 0).  Warnings "cms_out_of_range" and "battery_low" where the flags say so; bits
+ * 16-23 that are never set count as not written.
  *
  * Annotations alone (no signal): sn_open_options.allow_no_signal.
  *

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/fs.h"
 #include "core/text.h"
 #include "modalities/formats/edf/edf_parts.h"
 #include "modalities/signal/event.h"
@@ -264,7 +265,7 @@ static sn_status sort(sn_annotations *list, sn_error *err) {
 
 sn_status sn_edf_annotations(const edf_file *f, const sn_recording *r, const char *which, sn_annotations **out,
                              sn_error *err) {
-  making m = {.f = f, .r = r, .name = sn_stream_name(f->stream), .rate_num = 1000, .rate_den = 1};
+  making m = {.f = f, .r = r, .name = sn_path_base(sn_stream_name(f->stream)), .rate_num = 1000, .rate_den = 1};
   sn_status status;
   const bool tal_too = which == NULL || strcmp(which, "tal") == 0, triggers = which == NULL || strcmp(which, "trigger") == 0;
   if (!tal_too && !triggers)

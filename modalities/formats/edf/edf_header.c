@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/fs.h"
 #include "core/text.h"
 #include "modalities/formats/edf/edf_parts.h"
 
@@ -238,7 +239,7 @@ sn_status sn_edf_header_load(const sn_stream *stream, bool tolerant, sn_recordin
                              sn_error *err) {
   uint8_t fixed[EDF_FIXED], *all = NULL;
   sn_status status;
-  reading r = {stream, sn_stream_name(stream), fixed, tolerant, recording, NULL};
+  reading r = {stream, sn_path_base(sn_stream_name(stream)), fixed, tolerant, recording, NULL};
   SN_TRY(sn_stream_read_exact(stream, 0, fixed, EDF_FIXED, err));
   SN_TRY(sn_alloc(&r.h, 1, sizeof *r.h, "EDF header", err));
   SN_TRY_GOTO(take_fixed(&r, err), fail);

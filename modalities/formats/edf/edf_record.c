@@ -22,6 +22,14 @@ typedef struct opening {
 
 /* ---- channels ---- */
 
+/* Other channels that are SN_SENSOR_TRIGGER by their name (event markers) are measured like signals. */
+static bool holds_words(const sn_channel *c) {
+  static const char *const NAMES[] = {"Status", "Trigger", "STI", "STI 014", "STI101"};
+  for (size_t i = 0; i < sizeof NAMES / sizeof NAMES[0] && c->kind == SN_SENSOR_TRIGGER; i++)
+    if (strcasecmp(NAMES[i], c->raw_name) == 0) return true;
+  return false;
+}
+
 static sn_status set_calibration(const opening *o, int64_t index, sn_error *err) {
   edf_file *f = o->f;
   const edf_signal *s = &f->header->signals[f->signal_of[index]];
@@ -29,7 +37,7 @@ static sn_status set_calibration(const opening *o, int64_t index, sn_error *err)
   const double digital = (double)(s->digital_max - s->digital_min), physical = s->physical_max - s->physical_min;
   double scale = digital != 0 ? physical / digital : 0, offset = s->physical_min - (double)s->digital_min * scale;
   c->uncalibrated = true;
-  if (c->kind == SN_SENSOR_TRIGGER) return SN_OK;
+  if (f->trigger[index]) return SN_OK;
   if (digital == 0 || physical == 0 || !isfinite(scale) || !isfinite(offset) || scale == 0)
     return sn_recording_warn(o->r, "calibration_range", c->raw_name, err,
                              "'%s': physical range %g to %g, digital range %lld to %lld: channel '%s' is uncalibrated", o->name,
@@ -50,7 +58,7 @@ static sn_status set_unit(const opening *o, int64_t index, sn_error *err) {
   const edf_signal *s = &f->header->signals[f->signal_of[index]];
   sn_channel *c = &o->r->channels[index];
   snprintf(c->raw_unit, sizeof c->raw_unit, "%s", s->unit);
-  if (c->kind == SN_SENSOR_TRIGGER) return SN_OK;
+  if (f->trigger[index]) return SN_OK;
   bool known = sn_unit_canonical(s->unit, c->kind, c->unit, &c->unit_scale);
   if (!known && o->options->assume_unit != NULL) {
     if (!sn_unit_canonical(o->options->assume_unit, c->kind, c->unit, &c->unit_scale))
@@ -106,7 +114,7 @@ static sn_status set_channels(const opening *o, sn_error *err) {
   for (int64_t c = 0; c < f->n_channels; c++) {
     sn_channel *channel = &r->channels[c];
     if (channel->name[0] == '\0') snprintf(channel->name, sizeof channel->name, "signal %" PRId64, c);
-    f->trigger[c] = channel->kind == SN_SENSOR_TRIGGER;
+    f->trigger[c] = holds_words(channel);
     SN_TRY(set_calibration(o, c, err));
     SN_TRY(set_unit(o, c, err));
   }
