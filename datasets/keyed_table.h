@@ -49,6 +49,8 @@ typedef struct sn_subjects {
 SN_MUST_CHECK sn_status sn_subjects_create(const sn_manifest *manifest, const sn_keyed_table *table, const char *from,
                                            sn_subjects **out, sn_error *err);
 void sn_subjects_destroy(sn_subjects *subjects); /* accepts NULL */
+/* Whether two ids may be one person's: equal apart from case, a leading "sub-" and leading zeros ("sub-007", "7"). */
+bool sn_subject_alike(const char *a, const char *b);
 /* 64-bit identity of a person: hash of data set name and id. */
 uint64_t sn_subject_identity(const char *dataset, const char *id);
 /* That of a recording's subject, for sn_sample.subject_id; 0 unknown. */

@@ -88,14 +88,19 @@ static sn_status read_column(const sn_manifest *manifest, const sn_keyed_table *
 
 /* ---- participants.tsv ------------------------------------------------------------------------------------------- */
 
-/* The line of a person, "sub-X" or "X"; -1. */
+/* The line of a person: spelled the same but for "sub-", else the only one that is alike ("00" in the table, "0" in the
+ * recording); -1. */
 static int64_t find_participant(const sn_table *table, const char *subject) {
+  int64_t alike = -1, n_alike = 0;
   for (int64_t i = 0; i < table->n_rows; i++) {
     const char *id = table->cells[i * table->n_columns];
     if (strncmp(id, "sub-", 4) == 0 && strncmp(subject, "sub-", 4) != 0) id += 4;
     if (strcmp(id, subject) == 0) return i;
+    if (!sn_subject_alike(id, subject)) continue;
+    alike = i;
+    n_alike++;
   }
-  return -1;
+  return n_alike == 1 ? alike : -1;
 }
 
 static sn_status read_participants(const sn_manifest *manifest, const char *name, sn_raw_labels *out, sn_error *err) {

@@ -8,48 +8,10 @@
 
 #include <math.h>
 
-#include "cohort.h"
-#include "core/fs.h"
+#include "bids_cohort.h"
 #include "datasets/bids.h"
 #include "datasets/labels.h"
 #include "datasets/tree.h"
-#include "modalities/formats/brainvision/brainvision.h"
-#include "modalities/formats/edf/edf.h"
-
-enum { RATE = 100, SECONDS = 12, N = RATE * SECONDS };
-
-/* Two EEG channels and one that is blank in its unit: values 10 sin, 20 sin, 30 sin. */
-static void write_edf(const char *root, const char *path, const char *subject, const char *unit) {
-  double values[3][N];
-  char full[4096];
-  cohort_path(root, path, full, sizeof full);
-  char folder[4096];
-  snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(full, '/') - full), full);
-  CHECK(sn_make_directories(folder, fault));
-  for (int c = 0; c < 3; c++)
-    for (int i = 0; i < N; i++) values[c][i] = 10.0 * (c + 1) * sin(0.3 * i + subject[0]);
-  const sn_edf_write_signal signals[3] = {{.label = "EEG Cz", .unit = "uV", .samples_per_record = RATE, .values = values[0]},
-                                          {.label = "EEG T3", .unit = "uV", .samples_per_record = RATE, .values = values[1]},
-                                          {.label = "Aux", .unit = unit, .samples_per_record = RATE, .values = values[2]}};
-  const sn_edf_write_file file = {.subject_id = subject, .age_years = NAN, .duration_num = 1, .duration_den = 1,
-                                  .n_records = SECONDS, .n_signals = 3, .signals = signals};
-  CHECK(sn_edf_write(full, &file, fault));
-}
-
-static void write_brainvision(const char *root, const char *folder, const char *stem) {
-  double values[2][N];
-  char full[4096];
-  cohort_path(root, folder, full, sizeof full);
-  CHECK(sn_make_directories(full, fault));
-  for (int c = 0; c < 2; c++)
-    for (int i = 0; i < N; i++) values[c][i] = 5.0 * (c + 1) * sin(0.2 * i);
-  const double *const rows[2] = {values[0], values[1]};
-  const sn_brainvision_channel channels[2] = {{.name = "Fp1", .resolution = 0.01}, {.name = "Oz", .resolution = 0.01}};
-  const sn_brainvision_file file = {.stem = stem, .type = SN_BRAINVISION_INT16, .rate_num = RATE, .rate_den = 1, .n_channels = 2,
-                                    .n_frames = N, .channels = channels, .values = rows};
-  int64_t clipped = 0;
-  CHECK(sn_brainvision_write(full, &file, &clipped, fault));
-}
 
 static const char CHANNELS[] = "name\ttype\tunits\tstatus\nEEG Cz\tEEG\tuV\tgood\nEEG T3\tEEG\tuV\tbad\nAux\tECG\tmV\tgood\n";
 
@@ -58,11 +20,11 @@ static char *bids(void) {
   cohort_write_text(root, "dataset_description.json", "{\"Name\":\"x\",\"BIDSVersion\":\"1.9.0\"}");
   cohort_write_text(root, "participants.tsv", "participant_id\tage\tsex\tgroup\nsub-01\t33\tF\tcontrol\nsub-02\tn/a\tM\tpatient\n");
   cohort_write_text(root, ".bidsignore", "extra/\n*_old_eeg.edf\n");
-  write_edf(root, "sub-01/ses-a/eeg/sub-01_ses-a_task-rest_eeg.edf", "01", "");
-  write_brainvision(root, "sub-02/eeg", "sub-02_task-rest_eeg");
-  write_edf(root, "derivatives/sub-01_task-rest_eeg.edf", "01", "uV");
-  write_edf(root, "sub-02/eeg/sub-02_old_eeg.edf", "02", "uV");
-  write_edf(root, "sub-02/eeg/scratch.edf", "02", "uV");
+  bids_write_edf(root, "sub-01/ses-a/eeg/sub-01_ses-a_task-rest_eeg.edf", "01", "");
+  bids_write_brainvision(root, "sub-02/eeg", "sub-02_task-rest_eeg");
+  bids_write_edf(root, "derivatives/sub-01_task-rest_eeg.edf", "01", "uV");
+  bids_write_edf(root, "sub-02/eeg/sub-02_old_eeg.edf", "02", "uV");
+  bids_write_edf(root, "sub-02/eeg/scratch.edf", "02", "uV");
   cohort_write_text(root, "task-rest_eeg.json", "{\"EEGReference\":\"nose\",\"PowerLineFrequency\":50,\"SamplingFrequency\":100}");
   cohort_write_text(root, "sub-01/ses-a/eeg/sub-01_ses-a_task-rest_eeg.json", "{\"EEGReference\":\"mastoids\"}");
   cohort_write_text(root, "sub-01/ses-a/eeg/sub-01_ses-a_task-rest_channels.tsv", CHANNELS);
@@ -232,12 +194,12 @@ static void test_targets(void **state) {
 
 static void test_other_layouts(void **state) {
   char *root = cohort_directory();
-  write_edf(root, "edf/train/aaaaaaaq/s006_2012/01_tcp_ar/aaaaaaaq_s006_t000.edf", "q", "uV");
+  bids_write_edf(root, "edf/train/aaaaaaaq/s006_2012/01_tcp_ar/aaaaaaaq_s006_t000.edf", "q", "uV");
   cohort_write_text(root, "edf/train/aaaaaaaq/s006_2012/01_tcp_ar/aaaaaaaq_s006_t000.csv",
                     "# version = csv_v1.0.0\n# montage\nchannel,start_time,stop_time,label,confidence\n"
                     "Aux,1.0000,3.5000,fnsz,1.0000\nTERM,4.0,6.0,bckg,1.0\n");
-  write_edf(root, "sleep/SC4001E0-PSG.edf", "s", "uV");
-  write_edf(root, "mmi/S001/S001R04.edf", "m", "uV");
+  bids_write_edf(root, "sleep/SC4001E0-PSG.edf", "s", "uV");
+  bids_write_edf(root, "mmi/S001/S001R04.edf", "m", "uV");
   sn_recording *r = open_in(root, "edf/train/aaaaaaaq/s006_2012/01_tcp_ar/aaaaaaaq_s006_t000.edf");
   sn_annotations *list = NULL;
   assert_string_equal(r->subject_id, "aaaaaaaq");
