@@ -82,7 +82,7 @@ static void test_sidecars(void **state) {
   assert_true(list->items[0].onset_s == 1.5 && list->items[0].duration_s == 4);
   assert_int_equal(list->items[0].sample, 150);
   sn_annotations_destroy(list);
-  assert_int_equal(r->n_warnings, 1); /* the file's own: Aux states no unit */
+  assert_int_equal(r->n_warnings, 2); /* the file's own: Aux states no unit, T3 is T7 */
   assert_int_equal(warned(r, "unit_absent"), 1);
   sn_recording_destroy(r);
   cohort_remove(root);
