@@ -77,7 +77,8 @@ static sn_status hypnogram(const char *root, const char *path, const char *stem,
     char other[16];
     if (!sn_hypnogram_of_psg(entries[i].name, NULL, other) || strcmp(other, stem) != 0) continue;
     SN_TRY_GOTO(sn_path_join(folder, entries[i].name, &full, err), done);
-    SN_TRY_GOTO(sn_recording_open(full, NULL, &beside, err), done);
+    const sn_open_options options = {.allow_no_signal = true};
+    SN_TRY_GOTO(sn_recording_open(full, &options, &beside, err), done);
     SN_TRY_GOTO(sn_recording_annotations(beside, NULL, &r->events, err), done);
     status = sn_recording_add_file(r, entries[i].name, err);
   }

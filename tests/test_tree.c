@@ -200,6 +200,13 @@ static void test_other_layouts(void **state) {
                     "Aux,1.0000,3.5000,fnsz,1.0000\nTERM,4.0,6.0,bckg,1.0\n");
   bids_write_edf(root, "sleep/SC4001E0-PSG.edf", "s", "uV");
   bids_write_edf(root, "mmi/S001/S001R04.edf", "m", "uV");
+  const sn_annotation stages[2] = {{.onset_s = 0, .duration_s = 6, .channel = -1, .text = (char *)(uintptr_t)"Sleep stage W"},
+                                   {.onset_s = 6, .duration_s = 6, .channel = -1, .text = (char *)(uintptr_t)"Sleep stage 1"}};
+  const sn_edf_write_file hypnogram = {.age_years = NAN, .duration_num = 12, .duration_den = 1, .n_records = 1, .n_annotations = 2,
+                                       .annotations = stages};
+  char hypnogram_path[4096];
+  cohort_path(root, "sleep/SC4001EC-Hypnogram.edf", hypnogram_path, sizeof hypnogram_path);
+  CHECK(sn_edf_write(hypnogram_path, &hypnogram, fault));
   sn_recording *r = open_in(root, "edf/train/aaaaaaaq/s006_2012/01_tcp_ar/aaaaaaaq_s006_t000.edf");
   sn_annotations *list = NULL;
   assert_string_equal(r->subject_id, "aaaaaaaq");
@@ -216,6 +223,12 @@ static void test_other_layouts(void **state) {
   assert_string_equal(m->rows[0].cells[SN_MANIFEST_SESSION], "s006");
   assert_string_equal(m->rows[1].cells[SN_MANIFEST_SUBJECT], "S001");
   assert_string_equal(m->rows[2].cells[SN_MANIFEST_SUBJECT], "SC400");
+  assert_non_null(strstr(m->rows[2].cells[SN_MANIFEST_FILES], "SC4001EC-Hypnogram.edf"));
+  sn_labels *labels = NULL;
+  const sn_label_options spans = {.target = "annotation:span", .window_s = 3, .classes = "Sleep stage W,Sleep stage 1"};
+  CHECK(sn_labels_create(m, NULL, &spans, &labels, fault));
+  assert_int_equal(labels->n, 4);
+  sn_labels_destroy(labels);
   sn_manifest_destroy(m);
   cohort_remove(root);
 }
