@@ -129,7 +129,7 @@ static sn_status check_parts(const sn_config *c, const sn_encoder_data *data, sn
 static sn_status check_options(const sn_positions *p, const sn_config *c, sn_error *err) {
   if (p->jitter > 0 && !p->needs_place)
     return sn_fail(err, SN_E_ARGUMENT, "model.position_jitter: no part of model.position reads places");
-  if (p->norm_weight != NULL && p->n_summed == 0)
+  if (strcmp(sn_config_text(c, "model.position_norm"), "none") != 0 && p->n_summed == 0)
     return sn_fail(err, SN_E_ARGUMENT, "model.position_norm: model.position adds nothing that could be normalised");
   if (strcmp(sn_config_text(c, "model.unknown_channel"), "position") == 0 && !p->needs_place)
     return sn_fail(err, SN_E_ARGUMENT,

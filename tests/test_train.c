@@ -183,14 +183,17 @@ static void test_two_ranks_equal_one(void **state) {
   static const char *const BASES[] = {
       "train.packs_per_step=2\ntrain.dtype=f64\ntrain.threads=1\n",
       "train.packs_per_step=2\ntrain.dtype=f64\ntrain.threads=1\nmodel.input=standardized\nmae.target=raw\n"
-      "mae.target_standardize=true\nmae.visible_weight=0.3\nmae.pooled_weight=0.5\nmae.mask=time\n"};
-  for (int i = 0; i < 2; i++) {
+      "mae.target_standardize=true\nmae.visible_weight=0.3\nmae.pooled_weight=0.5\nmae.mask=time\n",
+      "train.packs_per_step=2\ntrain.dtype=f64\ntrain.threads=1\nmodel.attention=crisscross\nmodel.class_token=true\n"
+      "model.registers=1\nmae.decoder_heads=2\nmodel.position=fourier4d,learned4d\nmodel.position_jitter=2.5 mm\n",
+      "train.packs_per_step=2\ntrain.dtype=f64\ntrain.threads=1\nmodel.latent_sources=2\nmodel.position=sensor6d,sincos\n"};
+  for (size_t i = 0; i < sizeof BASES / sizeof BASES[0]; i++) {
     char one[320], two[320], name[32];
     const char *extra[2] = {BASES[i], BASES[i]};
     rank_call calls[2];
-    snprintf(name, sizeof name, "one_rank_%d", i);
+    snprintf(name, sizeof name, "one_rank_%zu", i);
     train(name, BASES[i], false, 0, one);
-    snprintf(two, sizeof two, "%s/two_ranks_%d", root, i);
+    snprintf(two, sizeof two, "%s/two_ranks_%zu", root, i);
     run_ranks(2, two, extra, calls);
     for (int r = 0; r < 2; r++)
       if (calls[r].status != SN_OK) fail_msg("rank %d: %s", r, calls[r].err.message);
