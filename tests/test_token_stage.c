@@ -415,7 +415,9 @@ static void test_runs(void **state) {
     assert_same_file(whole, parts, "checkpoints/step-000000006/ema.safetensors");
     assert_same_file(whole, parts, "checkpoints/step-000000006/optimizer.safetensors");
     assert_same_file(whole, parts, "metrics.jsonl");
-    sn_config *config = make_config(SETTINGS[i]);
+    char with_ema[512];
+    snprintf(with_ema, sizeof with_ema, "train.ema=0.9\n%s", SETTINGS[i]);
+    sn_config *config = make_config(with_ema);
     sn_model *model;
     if (sn_model_load(whole, config, -1, true, NULL, &model, NULL, &err) != SN_OK) fail_msg("%s", err.message);
     for (int64_t k = 0; k < sn_params_count(model->params); k++) {
