@@ -18,12 +18,12 @@ sn_status sn_eeglab_convert_hdf5(const void *bytes, int64_t n, const char *name,
 
 #else
 
-#include <hdf5.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/alloc.h"
 #include "core/text.h"
+#include "modalities/formats/hdf5_image.h"
 
 static const int64_t MOST_BYTES = (int64_t)4 << 30; /* of one array: level 5 has 32 bits for it */
 enum { MOST_ELEMENTS = 1 << 22, FIELD = 32 };
@@ -224,12 +224,7 @@ static sn_status convert(void *context, sn_child_pipe *pipe, sn_error *err) {
   memcpy(head, "MATLAB 5.0 MAT-file, converted", 30);
   memset(head + 116, 0, 8);
   memcpy(head + 124, "\0\1IM", 4);
-  H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-  hid_t access = H5Pcreate(H5P_FILE_ACCESS);
-  if (access < 0 || H5Pset_fapl_core(access, 1 << 16, 0) < 0 || H5Pset_file_image(access, c->bytes, (size_t)c->n) < 0)
-    return sn_fail(err, SN_E_MEMORY, "'%s': no memory for an HDF5 file of %lld bytes", c->name, (long long)c->n);
-  c->file = H5Fopen("image", H5F_ACC_RDONLY, access);
-  if (c->file < 0) return sn_fail(err, SN_E_CORRUPT, "'%s' is no HDF5 file that can be opened", c->name);
+  SN_TRY(sn_hdf5_open_image(c->bytes, c->n, c->name, &c->file, err));
   hid_t eeg = open_object(c->file, "EEG", H5I_GROUP);
   if (eeg < 0) eeg = c->file;
   SN_TRY(sn_string_append(&out, head, 128, err));
