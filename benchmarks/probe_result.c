@@ -296,26 +296,6 @@ void sn_probe_result_destroy(sn_probe_result *r) {
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------------------ */
 
-static void key_i64(sn_json_writer *w, const char *key, int64_t value) {
-  sn_json_write_key(w, key);
-  sn_json_write_i64(w, value);
-}
-
-static void key_f64(sn_json_writer *w, const char *key, double value) {
-  sn_json_write_key(w, key);
-  sn_json_write_f64(w, value);
-}
-
-static void key_text(sn_json_writer *w, const char *key, const char *value) {
-  sn_json_write_key(w, key);
-  sn_json_write_string(w, value);
-}
-
-static void key_bool(sn_json_writer *w, const char *key, bool value) {
-  sn_json_write_key(w, key);
-  sn_json_write_bool(w, value);
-}
-
 static void write_protocol(const sn_probe_result *r, sn_json_writer *w) {
   char selection[200];
   if (r->selection[0] != '\0') snprintf(selection, sizeof selection, "%s", r->selection);
@@ -324,20 +304,19 @@ static void write_protocol(const sn_probe_result *r, sn_json_writer *w) {
            r->n_configurations > SN_PROBE_C ? " and the pool of rows \"chosen\"" : "", r->n_inner_folds, sn_metric_name(r->metric));
   sn_json_write_key(w, "protocol");
   sn_json_begin_object(w);
-  key_text(w, "kind", r->kind);
-  key_i64(w, "folds", r->n_folds);
-  key_i64(w, "folds_planned", r->n_folds_planned);
-  key_i64(w, "seed", (int64_t)r->seed);
-  key_text(w, "selection", selection);
-  key_i64(w, "configurations", r->n_configurations);
-  key_text(w, "metric", sn_metric_name(r->metric));
-  key_text(w, "unit", r->persons_unknown ? "recording" : "subject");
-  key_bool(w, "persons_unknown", r->persons_unknown);
-  key_bool(w, "transductive", r->transductive);
-  sn_json_write_key(w, "class_weight");
-  sn_json_write_string(w, r->balanced ? "balanced" : NULL);
-  key_i64(w, "bootstrap_draws", r->n_draws);
-  key_i64(w, "bootstrap_redrawn", r->n_redrawn);
+  sn_json_put_string(w, "kind", r->kind);
+  sn_json_put_i64(w, "folds", r->n_folds);
+  sn_json_put_i64(w, "folds_planned", r->n_folds_planned);
+  sn_json_put_i64(w, "seed", (int64_t)r->seed);
+  sn_json_put_string(w, "selection", selection);
+  sn_json_put_i64(w, "configurations", r->n_configurations);
+  sn_json_put_string(w, "metric", sn_metric_name(r->metric));
+  sn_json_put_string(w, "unit", r->persons_unknown ? "recording" : "subject");
+  sn_json_put_bool(w, "persons_unknown", r->persons_unknown);
+  sn_json_put_bool(w, "transductive", r->transductive);
+  sn_json_put_string(w, "class_weight", r->balanced ? "balanced" : NULL);
+  sn_json_put_i64(w, "bootstrap_draws", r->n_draws);
+  sn_json_put_i64(w, "bootstrap_redrawn", r->n_redrawn);
   sn_json_end_object(w);
 }
 
@@ -347,12 +326,12 @@ static void write_counts(const sn_probe_result *r, sn_json_writer *w) {
   sn_json_write_key(w, "subjects");
   if (r->persons_unknown) sn_json_write_null(w);
   else sn_json_write_i64(w, r->n_subjects);
-  key_i64(w, "recordings", r->n_recordings);
-  key_i64(w, "windows", r->n_windows);
-  key_i64(w, "items", r->n_items);
+  sn_json_put_i64(w, "recordings", r->n_recordings);
+  sn_json_put_i64(w, "windows", r->n_windows);
+  sn_json_put_i64(w, "items", r->n_items);
   sn_json_write_key(w, "per_class");
   sn_json_begin_object(w);
-  for (int64_t k = 0; k < r->n_classes; k++) key_i64(w, r->classes[k], r->per_class[k]);
+  for (int64_t k = 0; k < r->n_classes; k++) sn_json_put_i64(w, r->classes[k], r->per_class[k]);
   sn_json_end_object(w);
   sn_json_end_object(w);
 }
@@ -363,9 +342,9 @@ static void write_metric(const sn_probe_result *r, int64_t i, sn_metric m, sn_js
   int64_t n = 0;
   sn_json_write_key(w, sn_metric_name(m));
   sn_json_begin_object(w);
-  key_f64(w, "value", row->metrics[m].value);
-  key_f64(w, "low", row->metrics[m].low);
-  key_f64(w, "high", row->metrics[m].high);
+  sn_json_put_f64(w, "value", row->metrics[m].value);
+  sn_json_put_f64(w, "low", row->metrics[m].low);
+  sn_json_put_f64(w, "high", row->metrics[m].high);
   sn_json_write_key(w, "undefined_classes");
   sn_json_begin_array(w);
   for (int64_t k = 0; k < r->n_classes; k++)
@@ -379,7 +358,7 @@ static void write_metric(const sn_probe_result *r, int64_t i, sn_metric m, sn_js
     if (!isnan(v)) sum += v, n++;
   }
   sn_json_end_array(w);
-  key_f64(w, "mean_of_folds", n > 0 ? sum / (double)n : NAN);
+  sn_json_put_f64(w, "mean_of_folds", n > 0 ? sum / (double)n : NAN);
   sn_json_end_object(w);
 }
 
@@ -387,15 +366,13 @@ static void write_row(const sn_probe_result *r, int64_t i, sn_json_writer *w) {
   const sn_probe_row *row = &r->rows[i];
   const bool majority = strcmp(row->encoder, "majority") == 0;
   sn_json_begin_object(w);
-  key_text(w, "encoder", row->encoder);
-  sn_json_write_key(w, "pool");
-  sn_json_write_string(w, row->pool[0] != '\0' ? row->pool : NULL);
-  sn_json_write_key(w, "probe");
-  sn_json_write_string(w, majority ? NULL : row->steps != NULL ? "finetune" : "linear");
+  sn_json_put_string(w, "encoder", row->encoder);
+  sn_json_put_string(w, "pool", row->pool[0] != '\0' ? row->pool : NULL);
+  sn_json_put_string(w, "probe", majority ? NULL : row->steps != NULL ? "finetune" : "linear");
   sn_json_write_key(w, "seed");
   if (row->seed < 0) sn_json_write_null(w);
   else sn_json_write_i64(w, row->seed);
-  if (r->transductive) key_bool(w, "transductive", true);
+  if (r->transductive) sn_json_put_bool(w, "transductive", true);
   sn_json_write_key(w, "selected");
   sn_json_begin_object(w);
   sn_json_write_key(w, row->steps != NULL ? "step" : "C");
@@ -428,31 +405,30 @@ static void write_row(const sn_probe_result *r, int64_t i, sn_json_writer *w) {
 static void write_pair(const sn_probe_result *r, const sn_probe_pair *pair, sn_metric m, sn_json_writer *w) {
   const sn_interval *d = &pair->metrics[m];
   sn_json_begin_object(w);
-  key_text(w, "a", pair->a);
-  key_text(w, "b", pair->b);
-  sn_json_write_key(w, "pool");
-  sn_json_write_string(w, pair->pool);
-  key_text(w, "metric", sn_metric_name(m));
-  key_f64(w, "difference", d->value);
-  key_f64(w, "low", d->low);
-  key_f64(w, "high", d->high);
-  key_bool(w, "claimed", sn_probe_claims(r, d));
+  sn_json_put_string(w, "a", pair->a);
+  sn_json_put_string(w, "b", pair->b);
+  sn_json_put_string(w, "pool", pair->pool);
+  sn_json_put_string(w, "metric", sn_metric_name(m));
+  sn_json_put_f64(w, "difference", d->value);
+  sn_json_put_f64(w, "low", d->low);
+  sn_json_put_f64(w, "high", d->high);
+  sn_json_put_bool(w, "claimed", sn_probe_claims(r, d));
   sn_json_end_object(w);
 }
 
 static void write_mean(const sn_probe_result *r, const sn_probe_pair *mean, sn_json_writer *w) {
   sn_json_begin_object(w);
-  key_text(w, "encoder", mean->a);
-  key_text(w, "pool", mean->pool);
+  sn_json_put_string(w, "encoder", mean->a);
+  sn_json_put_string(w, "pool", mean->pool);
   sn_json_write_key(w, "metrics");
   sn_json_begin_object(w);
   for (int m = 0; m < SN_N_METRICS; m++) {
     if (!sn_metric_applies((sn_metric)m, r->task)) continue;
     sn_json_write_key(w, sn_metric_name((sn_metric)m));
     sn_json_begin_object(w);
-    key_f64(w, "value", mean->metrics[m].value);
-    key_f64(w, "low", mean->metrics[m].low);
-    key_f64(w, "high", mean->metrics[m].high);
+    sn_json_put_f64(w, "value", mean->metrics[m].value);
+    sn_json_put_f64(w, "low", mean->metrics[m].low);
+    sn_json_put_f64(w, "high", mean->metrics[m].high);
     sn_json_end_object(w);
   }
   sn_json_end_object(w);
@@ -472,16 +448,16 @@ static void write_dropped(const sn_probe_result *r, sn_json_writer *w) {
     char key[64];
     snprintf(key, sizeof key, "%s", r->drops[k].reason);
     for (char *c = key; *c != '\0'; c++) *c = *c == ' ' ? '_' : *c;
-    key_i64(w, key, r->drops[k].n);
+    sn_json_put_i64(w, key, r->drops[k].n);
   }
   sn_json_end_object(w);
 }
 
 void sn_probe_write_json(const sn_probe_result *r, sn_json_writer *w) {
   sn_json_begin_object(w);
-  key_text(w, "target", r->target);
-  key_text(w, "task", sn_task_name(r->task));
-  key_text(w, "dataset", r->dataset);
+  sn_json_put_string(w, "target", r->target);
+  sn_json_put_string(w, "task", sn_task_name(r->task));
+  sn_json_put_string(w, "dataset", r->dataset);
   write_protocol(r, w);
   write_counts(r, w);
   sn_json_write_key(w, "rows");
@@ -500,21 +476,21 @@ void sn_probe_write_json(const sn_probe_result *r, sn_json_writer *w) {
   sn_json_end_array(w);
   sn_json_write_key(w, "leakage");
   sn_json_begin_object(w);
-  key_i64(w, "pretraining_subjects_in_test", r->leaked_subjects);
-  key_i64(w, "pretraining_recordings_in_test", r->leaked_contents);
-  key_bool(w, "checked", r->leakage_checked);
-  key_bool(w, "overridden", r->transductive && r->leaked_subjects > 0);
-  key_text(w, "checksums", r->leakage_kind);
+  sn_json_put_i64(w, "pretraining_subjects_in_test", r->leaked_subjects);
+  sn_json_put_i64(w, "pretraining_recordings_in_test", r->leaked_contents);
+  sn_json_put_bool(w, "checked", r->leakage_checked);
+  sn_json_put_bool(w, "overridden", r->transductive && r->leaked_subjects > 0);
+  sn_json_put_string(w, "checksums", r->leakage_kind);
   sn_json_end_object(w);
   write_dropped(r, w);
-  key_i64(w, "fits", r->n_fits);
-  key_i64(w, "fits_not_converged", r->n_unconverged);
-  key_i64(w, "raw_values_filled", r->n_filled);
-  key_text(w, "run", r->run);
-  key_i64(w, "runs", r->n_runs);
-  key_i64(w, "checkpoint_step", r->checkpoint_step);
-  if (r->encoder_sha256[0] != '\0') key_text(w, "encoder_sha256", r->encoder_sha256);
+  sn_json_put_i64(w, "fits", r->n_fits);
+  sn_json_put_i64(w, "fits_not_converged", r->n_unconverged);
+  sn_json_put_i64(w, "raw_values_filled", r->n_filled);
+  sn_json_put_string(w, "run", r->run);
+  sn_json_put_i64(w, "runs", r->n_runs);
+  sn_json_put_i64(w, "checkpoint_step", r->checkpoint_step);
+  if (r->encoder_sha256[0] != '\0') sn_json_put_string(w, "encoder_sha256", r->encoder_sha256);
   else sn_json_put_null(w, "encoder_sha256"); /* fine-tuning: the encoder changes */
-  key_text(w, "engine_version", SONDE_VERSION);
+  sn_json_put_string(w, "engine_version", SONDE_VERSION);
   sn_json_end_object(w);
 }

@@ -140,16 +140,12 @@ static void print_row(const char *name, const answer *a) {
 
 static void write_row(sn_json_writer *w, const char *name, const answer *a) {
   sn_json_begin_object(w);
-  sn_json_write_key(w, "name");
-  sn_json_write_string(w, name);
+  sn_json_put_string(w, "name", name);
   for (int i = 0; i < a->row.n_fields; i++) {
-    sn_json_write_key(w, a->row.keys[i]);
-    sn_json_write_f64(w, a->row.values[i]);
+    sn_json_put_f64(w, a->row.keys[i], a->row.values[i]);
   }
-  sn_json_write_key(w, "threads");
-  sn_json_write_i64(w, a->row.n_threads);
-  sn_json_write_key(w, "device");
-  sn_json_write_string(w, "cpu");
+  sn_json_put_i64(w, "threads", a->row.n_threads);
+  sn_json_put_string(w, "device", "cpu");
   sn_json_end_object(w);
 }
 

@@ -49,18 +49,14 @@ static sn_status report(const sn_args *args, const sn_embedding *e, const char *
   sn_json_writer w;
   sn_json_writer_init(&w, &text, 0);
   sn_json_begin_object(&w);
-  sn_json_write_key(&w, "out");
-  sn_json_write_string(&w, out);
-  sn_json_write_key(&w, "pool");
-  sn_json_write_string(&w, e->pool);
-  sn_json_write_key(&w, "encoder_sha256");
-  sn_json_write_string(&w, e->encoder_sha256);
+  sn_json_put_string(&w, "out", out);
+  sn_json_put_string(&w, "pool", e->pool);
+  sn_json_put_string(&w, "encoder_sha256", e->encoder_sha256);
   const struct { const char *key; int64_t value; } counts[] = {
       {"rows", e->n}, {"features", e->width}, {"recordings", e->n_recordings}, {"dropped", e->n_dropped},
       {"checkpoint_step", e->checkpoint_step}};
   for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
-    sn_json_write_key(&w, counts[i].key);
-    sn_json_write_i64(&w, counts[i].value);
+    sn_json_put_i64(&w, counts[i].key, counts[i].value);
   }
   sn_json_end_object(&w);
   sn_status status = sn_json_writer_finish(&w, err);

@@ -38,6 +38,7 @@ typedef struct sn_train_scores {
 
 typedef struct sn_train_task {
   void *user;
+  /* Like sn_model_create; the model is the trainer's. */
   sn_status (*create_model)(void *user, const sn_config *config, const sn_model_shape *shape, sn_dtype residual,
                             sn_model **out, sn_error *err);
   double layer_decay;  /* learning rate of layer l is lr * layer_decay^(n_layers - l) (objectives.md O3); 1: none */
@@ -48,13 +49,18 @@ typedef struct sn_train_task {
   sn_status (*begin_phase)(void *user, sn_model *model, int phase, sn_error *err);
   int64_t eval_every;  /* 0: no evaluation */
   int64_t patience;    /* evaluations of the last phase without a better score before the run ends; 0: never */
+  /* Fills *scores (which comes zeroed, score NaN) from the model as it is; the model is only read. */
   sn_status (*evaluate)(void *user, const sn_model *model, sn_device *device, sn_dtype product, sn_train_scores *scores,
                         sn_error *err);
 } sn_train_task;
 
 typedef struct sn_progress {
-  int64_t step, steps;
-  double loss, lr, tokens_per_s, seconds_left, loader_wait_ms, epoch;
+  int64_t step, steps;      /* done, of all phases */
+  double loss, lr;          /* of the step just done; NaN loss: it had no target */
+  double tokens_per_s;      /* of the step, all ranks */
+  double seconds_left;      /* at the pace of the step just done */
+  double loader_wait_ms;    /* how long the step waited for its data */
+  double epoch;             /* passes over the windows, fractional */
 } sn_progress;
 
 typedef struct sn_train_options {
@@ -77,14 +83,22 @@ typedef struct sn_train_result {
   sn_train_state state;
   double loss;                 /* of the last step with terms, NaN if there was none */
   bool stopped;                /* by the stop flag, saved */
-  bool resumed;
+  bool resumed;                /* from a checkpoint */
   bool ended_early;            /* by the task's patience */
-  int64_t start_step;
+  int64_t start_step;          /* steps done when this call began */
   int64_t primitives_after_10; /* library primitives created after the tenth step of a phase: 0 is right */
   int64_t parameters;          /* that learn, in the last phase of this call */
-  char dtype[8];
+  char dtype[8];               /* "f32", "bf16", "f64": train.dtype resolved */
 } sn_train_result;
 
+/* Trains until the last step, the stop flag, the task's patience or an error.  *result [out] is filled in every case, with the
+ * state reached.
+ *   SN_E_ARGUMENT  settings that cannot be trained with (rates, phases, frozen parts, shapes, packs), before the first step
+ *   SN_E_STATE     the run to be resumed or begun from does not fit; no step changed anything; too many losses that are not
+ *                  finite or recordings in quarantine; another rank failed
+ *   SN_E_CORRUPT   no checkpoint of the run is whole
+ *   SN_E_IO        a file of the run cannot be written; older checkpoints are untouched
+ * Ranks: collective; every rank returns, with the first cause. */
 SN_MUST_CHECK sn_status sn_train(const sn_train_options *options, sn_train_result *result, sn_error *err);
 
 #endif

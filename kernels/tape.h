@@ -49,14 +49,15 @@ enum { SN_TAPE_SEGMENT_VALUES = 8 }; /* most inputs, and most outputs, of a segm
 /* device and arena are borrowed. */
 SN_MUST_CHECK sn_status sn_tape_create(sn_device *device, sn_arena *arena, const sn_tape_options *options, sn_tape **out,
                                        sn_error *err);
-void sn_tape_destroy(sn_tape *tape);
+void sn_tape_destroy(sn_tape *tape); /* accepts NULL; device and arena stay */
 void sn_tape_reset(sn_tape *tape); /* forgets everything and resets the arena */
 
+/* What it was made with. */
 sn_device *sn_tape_device(const sn_tape *tape);
-sn_dtype sn_tape_residual(const sn_tape *tape);
-sn_dtype sn_tape_product(const sn_tape *tape);
-bool sn_tape_is_training(const sn_tape *tape);
-bool sn_tape_is_dry(const sn_tape *tape);
+sn_dtype sn_tape_residual(const sn_tape *tape);      /* dtype of the stream of residuals */
+sn_dtype sn_tape_product(const sn_tape *tape);       /* dtype of product inputs and normalised activations */
+bool sn_tape_is_training(const sn_tape *tape);       /* gradients are wanted, dropout is on */
+bool sn_tape_is_dry(const sn_tape *tape);            /* its arena only measures: tensors have no data, nothing may be read */
 
 /* Data from outside (not copied, must live until the tape is reset); needs_grad true for tests. */
 SN_MUST_CHECK sn_status sn_tape_input(sn_tape *tape, sn_value **out, sn_tensor view, bool needs_grad, sn_error *err);
