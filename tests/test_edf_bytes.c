@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "alloc_fault.h"
+#include "modalities/formats/edf/edf_parts.h"
 
 static edf_bytes file; /* of the test that runs */
 
@@ -335,6 +336,25 @@ static void samples_of_24_bits(void **state) {
   }
   assert_string_equal(c.recording->variant, "BDF+C");
   edf_close(&c);
+}
+
+/* The vector code gives the same bits as the portable one, at any alignment and length, and stays in its bytes. */
+static void decoding(void **state) {
+  for (int width = 2; width < 4; width++) {
+    for (int64_t n = 0; n < 40; n++) {
+      for (int shift = 0; shift < 3; shift++) {
+        uint8_t *bytes = malloc((size_t)(n * width + shift)); /* of the exact size, for the sanitizer */
+        double portable[40], vector[41];
+        for (int64_t i = 0; i < n * width; i++) bytes[i + shift] = (uint8_t)(37 * i * i + 91 * i + n + 128);
+        vector[n] = -1;
+        sn_edf_decode(width, false, bytes + shift, n, 0.1, -7.3, portable);
+        sn_edf_decode(width, sn_edf_has_avx2(), bytes + shift, n, 0.1, -7.3, vector);
+        assert_memory_equal(portable, vector, (size_t)n * sizeof(double));
+        assert_true(vector[n] == -1);
+        free(bytes);
+      }
+    }
+  }
 }
 
 /* ---- fault 7: texts; lists of annotations ---- */
@@ -673,7 +693,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(units),         cmocka_unit_test(gaps),          cmocka_unit_test(rates),
       cmocka_unit_test(duration_zero), cmocka_unit_test(counts),        cmocka_unit_test(calibration),
-      cmocka_unit_test(triggers),      cmocka_unit_test(samples_of_24_bits), cmocka_unit_test(texts),
+      cmocka_unit_test(triggers),      cmocka_unit_test(samples_of_24_bits), cmocka_unit_test(decoding),
+      cmocka_unit_test(texts),
       cmocka_unit_test(damaged_lists), cmocka_unit_test(annotations_alone), cmocka_unit_test(person),
       cmocka_unit_test(dates),         cmocka_unit_test(bad_headers),   cmocka_unit_test(kinds),
       cmocka_unit_test(together),      cmocka_unit_test(cut_at_every_byte), cmocka_unit_test(out_of_memory)};

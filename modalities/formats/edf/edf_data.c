@@ -9,34 +9,6 @@
  * rather than skipped by another system call. */
 enum { BUFFER = 1 << 16, GAP = 1 << 12 };
 
-static inline int32_t word16(const uint8_t *p) { return (int16_t)(uint16_t)(p[0] | p[1] << 8); }
-static inline int32_t word24(const uint8_t *p) {
-  return (int32_t)((uint32_t)p[0] << 8 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 24) >> 8;
-}
-
-static void decode(int width, const uint8_t *restrict bytes, int64_t n, double a, double b, double *restrict out) {
-  if (width == 2) {
-    for (int64_t i = 0; i < n; i++) out[i] = (double)word16(bytes + 2 * i) * a + b;
-  } else {
-    for (int64_t i = 0; i < n; i++) out[i] = (double)word24(bytes + 3 * i) * a + b;
-  }
-}
-
-static void decode_stored(int width, const uint8_t *restrict bytes, int64_t n, int32_t *restrict out) {
-  if (width == 2) {
-    for (int64_t i = 0; i < n; i++) out[i] = word16(bytes + 2 * i);
-  } else {
-    for (int64_t i = 0; i < n; i++) out[i] = word24(bytes + 3 * i);
-  }
-}
-
-/* Trigger words have no sign. */
-static void decode_words(int width, const uint8_t *bytes, int64_t n, int32_t *out) {
-  const int32_t mask = width == 2 ? 0xFFFF : 0xFFFFFF;
-  decode_stored(width, bytes, n, out);
-  for (int64_t i = 0; i < n; i++) out[i] &= mask;
-}
-
 /* ---- the part of a request that lies in one record ---- */
 
 typedef struct slice {
@@ -61,11 +33,11 @@ static void put(const edf_file *f, const edf_request *q, int64_t record, int64_t
   const edf_signal *s = signal_of(f, q);
   int64_t to_index = record * s->n + from - q->first;
   if (q->values != NULL)
-    decode(f->header->width, bytes, to - from, f->scale[q->channel], f->offset[q->channel], q->values + to_index);
+    sn_edf_decode(f->header->width, f->avx2, bytes, to - from, f->scale[q->channel], f->offset[q->channel], q->values + to_index);
   else if (f->trigger[q->channel])
-    decode_words(f->header->width, bytes, to - from, q->stored + to_index);
+    sn_edf_decode_words(f->header->width, bytes, to - from, q->stored + to_index);
   else
-    decode_stored(f->header->width, bytes, to - from, q->stored + to_index);
+    sn_edf_decode_stored(f->header->width, bytes, to - from, q->stored + to_index);
 }
 
 /* ---- whole records at once ---- */

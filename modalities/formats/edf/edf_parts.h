@@ -59,7 +59,7 @@ void sn_edf_parse_person(const edf_header *header, sn_recording *recording);
 typedef struct edf_file {
   sn_stream *stream;
   edf_header *header;
-  bool tolerant;
+  bool tolerant, avx2;
   int64_t n_records;        /* that are read */
   int64_t frames;           /* in a record */
   int64_t n_channels;
@@ -84,6 +84,12 @@ typedef struct edf_request {
 } edf_request;
 /* All requests at once, each byte read once. Thread-safe. `requests` is reordered. */
 SN_MUST_CHECK sn_status sn_edf_read(const edf_file *file, edf_request *requests, int64_t n, sn_error *err);
+
+/* n samples of `width` bytes: values (n) stored * a + b; stored integers; words without sign. avx2: use it (bit-equal). */
+void sn_edf_decode(int width, bool avx2, const uint8_t *bytes, int64_t n, double a, double b, double *values);
+void sn_edf_decode_stored(int width, const uint8_t *bytes, int64_t n, int32_t *stored);
+void sn_edf_decode_words(int width, const uint8_t *bytes, int64_t n, int32_t *words);
+bool sn_edf_has_avx2(void);
 
 /* The time-keeping annotation of a record. *found false: there is none, or it is damaged. */
 SN_MUST_CHECK sn_status sn_edf_record_time(const edf_file *file, int64_t record, int64_t *ns, bool *found, sn_error *err);

@@ -441,6 +441,7 @@ static sn_status open_file(sn_folder *folder, const char *name, const sn_open_op
   sn_status status;
   SN_TRY(sn_alloc(&f, 1, sizeof *f, "EDF file", err));
   f->tolerant = options->tolerant;
+  f->avx2 = sn_edf_has_avx2();
   status = sn_recording_create(&VTABLE, "edf", f, &r, err);
   if (status != SN_OK) {
     free_file(f);
