@@ -29,7 +29,7 @@ static const sn_option OPTIONS[] = {
     {NULL, NULL, false, NULL}};
 
 static const char SUMMARY[] =
-    "Measures rows by name (all by default); NAME may be a pattern ('train_step/*/bf16') or a first part ('attention').";
+    "Measures rows by name (by default all but the largest); NAME may be a pattern ('train_step/*/bf16') or a first part ('attention').";
 
 /* What a row's process sends back. */
 typedef struct answer {
@@ -38,8 +38,9 @@ typedef struct answer {
   sn_error err;
 } answer;
 
-static bool is_wanted(const sn_args *args, const char *name) {
-  if (sn_args_positionals(args) == 0) return true;
+static bool is_wanted(const sn_args *args, const sn_speed_case *row_case) {
+  const char *name = row_case->name;
+  if (sn_args_positionals(args) == 0) return !row_case->on_request;
   for (int64_t i = 0; i < sn_args_positionals(args); i++) {
     const char *wanted = sn_args_positional(args, i);
     const size_t n = strlen(wanted);
@@ -174,7 +175,7 @@ static sn_status run_all(const sn_args *args, sn_speed_options *options, int64_t
   for (int64_t i = 0; i < sn_n_speed_cases && status == SN_OK; i++) {
     const sn_speed_case *c = &sn_speed_cases[i];
     answer a;
-    if (!is_wanted(args, c->name)) continue;
+    if (!is_wanted(args, c)) continue;
     status = run_in_folder(c, options, &a, err);
     if (status != SN_OK) break;
     if (a.status != SN_OK) {
@@ -209,7 +210,9 @@ int sn_command_bench(int argc, char **argv) {
     return 0;
   }
   if (sn_args_has(args, "list")) {
-    for (int64_t i = 0; i < sn_n_speed_cases; i++) printf("%-40s %s\n", sn_speed_cases[i].name, sn_speed_cases[i].summary);
+    for (int64_t i = 0; i < sn_n_speed_cases; i++)
+      printf("%-40s %s%s\n", sn_speed_cases[i].name, sn_speed_cases[i].summary,
+             sn_speed_cases[i].on_request ? " (only when named)" : "");
     sn_args_destroy(args);
     return 0;
   }

@@ -13,9 +13,13 @@
 
 #define STEP(model, dtype, tokens)                                                                         \
   {"train_step/" model "/1d/" dtype, "MAE step with the optimiser, " tokens " tokens", model " " dtype, \
-   sn_speed_train_step}
+   sn_speed_train_step, false}
 #define ATTENTION(length, dtype) \
-  {"attention/" length "/" dtype, "8,192 tokens in segments of " length ", 6 heads of 64", length " " dtype, sn_speed_attention}
+  {"attention/" length "/" dtype, "8,192 tokens in segments of " length ", 6 heads of 64", length " " dtype, sn_speed_attention, false}
+
+#define LONG(tokens, on_request)                                                                                        \
+  {"long_context/crisscross/" tokens, "one optimiser step, one sample of " tokens " tokens, criss-cross, checkpointed", \
+   "long_" tokens, sn_speed_long_step, on_request}
 
 const sn_speed_case sn_speed_cases[] = {
     STEP("vit_t", "f32", "6,400"),
@@ -31,18 +35,23 @@ const sn_speed_case sn_speed_cases[] = {
     ATTENTION("1000", "f32"),
     ATTENTION("1000", "bf16"),
     {"train_step_with_loader/vit_t/synthetic", "the step with one loader thread, beside the step without", "synthetic",
-     sn_speed_step_with_loader},
+     sn_speed_step_with_loader, false},
     {"train_step_with_loader/vit_t/busy", "the same, the loader made as slow as the step: its thread never rests", "busy",
-     sn_speed_step_with_loader},
-    {"loader/synthetic", "synthetic tokens through one loader thread, masks included", "synthetic", sn_speed_loader},
+     sn_speed_step_with_loader, false},
+    {"loader/synthetic", "synthetic tokens through one loader thread, masks included", "synthetic", sn_speed_loader, false},
 #ifndef SONDE_MINIMAL
     {"train_step_with_loader/vit_t/ecg", "the step with one thread reading ECG, beside the step without", "ecg",
-     sn_speed_step_with_loader},
+     sn_speed_step_with_loader, false},
     {"loader/ecg", "a synthetic ECG cohort (WFDB, 12 leads, 250 Hz): read, condition, tokenize, masks; one thread", "ecg",
-     sn_speed_loader},
-    {"read", "a recording's values, whole and in windows: --file, or an EDF example of 64 channels", "", sn_speed_read},
+     sn_speed_loader, false},
+    {"read", "a recording's values, whole and in windows: --file, or an EDF example of 64 channels", "", sn_speed_read, false},
 #endif
-    {"start/vit_t", "from the command to its first training step, synthetic tokens", "synthetic-tiny", sn_speed_start},
+    {"start/vit_t", "from the command to its first training step, synthetic tokens", "synthetic-tiny", sn_speed_start, false},
+    LONG("48000", false),
+    LONG("96000", true),
+    LONG("191100", true),
+    {"long_context/full_forward/48000", "one forward pass with full attention over 48,000 tokens", "48000",
+     sn_speed_long_forward, true},
 };
 const int64_t sn_n_speed_cases = (int64_t)(sizeof sn_speed_cases / sizeof sn_speed_cases[0]);
 

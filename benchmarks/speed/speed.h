@@ -46,6 +46,7 @@ typedef struct sn_speed_case {
   const char *summary;
   const char *setting; /* the family's own */
   sn_status (*run)(const sn_speed_options *options, const char *setting, sn_speed_row *row, sn_error *err);
+  bool on_request;     /* long or large: only when named */
 } sn_speed_case;
 
 extern const sn_speed_case sn_speed_cases[];

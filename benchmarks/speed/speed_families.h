@@ -34,6 +34,15 @@ SN_MUST_CHECK sn_status sn_speed_start(const sn_speed_options *options, const ch
 SN_MUST_CHECK sn_status sn_speed_read(const sn_speed_options *options, const char *setting, sn_speed_row *row,
                                       sn_error *err);
 
+/* setting: "long_N". One optimiser step with a sample of N tokens (speed_long.c).  Fields: tokens, ms, tok_per_s, model_gflops,
+ * peak_mib, activations_mib (what the step's arena took), kib_per_token (of that), loss. */
+SN_MUST_CHECK sn_status sn_speed_long_step(const sn_speed_options *options, const char *setting, sn_speed_row *row,
+                                           sn_error *err);
+/* setting: tokens. One forward pass with full attention.  Fields: tokens, ms, model_gflops, peak_mib, activations_mib,
+ * times_half (over what half the tokens take). */
+SN_MUST_CHECK sn_status sn_speed_long_forward(const sn_speed_options *options, const char *setting, sn_speed_row *row,
+                                              sn_error *err);
+
 /* --- a training step that is taken apart -------------------------------------------------------------------------- */
 
 typedef struct sn_speed_trainer {

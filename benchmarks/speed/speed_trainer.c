@@ -14,14 +14,20 @@
 #endif
 
 typedef struct model_setting {
-  const char *name, *preset, *tokens, *patch, *sample_tokens;
+  const char *name, *preset, *tokens, *patch, *sample_tokens, *more;
 } model_setting;
 
 /* The ECG presets' models. Tokens of a step and of a sample are the benchmark's own: they fit a small machine. */
+#define LONG_CONTEXT                                                                                                     \
+  "synthetic.channels=300\nmodel.attention=crisscross\nmodel.checkpoint=true\nmodel.position=fourier4d\n" \
+  "model.channel=none\nmae.mask_ratio=0.1\n"
 static const model_setting MODELS[] = {
-    {"vit_t", "ecg-tiny", "6400", "20", "50"},
-    {"vit_s", "ecg-small", "3200", "20", "200"},
-    {"vit_b", "ecg-base", "1600", "20", "200"},
+    {"vit_t", "ecg-tiny", "6400", "20", "50", ""},
+    {"vit_s", "ecg-small", "3200", "20", "200", ""},
+    {"vit_b", "ecg-base", "1600", "20", "200", ""},
+    {"long_48000", "synthetic-tiny", "48000", "48", "48000", LONG_CONTEXT},
+    {"long_96000", "synthetic-tiny", "96000", "48", "96000", LONG_CONTEXT},
+    {"long_191100", "synthetic-tiny", "191100", "48", "191100", LONG_CONTEXT},
 };
 
 static sn_status set_all(sn_config *config, const char *const pairs[][2], int n, sn_error *err) {
@@ -47,6 +53,7 @@ static sn_status make_config(sn_speed_trainer *t, const sn_speed_options *option
                                   {"synthetic.patch", m->patch},
                                   {"synthetic.tokens_least", m->sample_tokens},
                                   {"synthetic.tokens_most", m->sample_tokens}};
+  SN_TRY(sn_config_load_pairs(t->config, m->more, "benchmark", err));
   return set_all(t->config, pairs, (int)(sizeof pairs / sizeof pairs[0]), err);
 }
 
