@@ -106,6 +106,7 @@ static void refused(void **state) {
       {NULL, "1,2\n", "sidecar", SN_E_FORMAT},
       {"{", "1,2\n", "r.json", SN_E_CORRUPT},
       {"{}", "1,2\n", "rate", SN_E_CORRUPT},
+      {"[11]", "1,2\n", "expected an object", SN_E_CORRUPT}, /* found by fuzzing */
       {"{\"rate\": 0, \"channels\": [\"a\", \"b\"]}", "1,2\n", "rate", SN_E_CORRUPT},
       {"{\"rate\": \"1/0\", \"channels\": [\"a\", \"b\"]}", "1,2\n", "rate", SN_E_CORRUPT},
       {"{\"rate\": 5}", "1,2\n", "channels", SN_E_CORRUPT},

@@ -37,7 +37,8 @@ static sn_status set_unit(sn_recording *r, int64_t channel, const char *default_
                         options->assume_unit, c->raw_name, sn_sensor_kind_name(c->kind));
   }
   c->uncalibrated = !known;
-  if (c->unit_assumed && known)
+  c->unit_assumed = c->unit_assumed && known;
+  if (c->unit_assumed)
     return sn_recording_warn(r, "unit_absent", c->raw_name, err, "channel '%s': no unit, %s is assumed", c->raw_name, c->unit);
   if (!known)
     return sn_recording_warn(r, "unit_unknown", c->raw_name, err,
@@ -56,7 +57,10 @@ sn_status sn_channel_setup(sn_recording *r, int64_t channel, const char *raw_nam
   sn_text_cut(c->raw_name, sizeof c->raw_name, raw_name);
   sn_text_cut(c->name, sizeof c->name, raw_name);
   sn_text_cut(c->raw_unit, sizeof c->raw_unit, raw_unit);
-  if (c->name[0] == '\0') snprintf(c->name, sizeof c->name, "channel %lld", (long long)channel + 1);
+  if (raw_name[0] == '\0') { /* a name of our own, so that no two are alike */
+    snprintf(c->raw_name, sizeof c->raw_name, "channel %lld", (long long)channel + 1);
+    snprintf(c->name, sizeof c->name, "%s", c->raw_name);
+  }
   sn_channel_name_parse(&parsed, c->raw_name);
   c->kind = kind != SN_SENSOR_NONE ? kind : parsed.kind != SN_SENSOR_NONE ? parsed.kind : SN_SENSOR_EEG;
   const bool voltage = c->raw_unit[0] == '\0' || sn_unit_canonical(c->raw_unit, SN_SENSOR_EEG, unit, &scale);

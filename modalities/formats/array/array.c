@@ -98,6 +98,8 @@ static sn_status check_numbers(const array_sidecar *s, sn_error *err) {
 
 static sn_status check_sidecar(array_sidecar *s, sn_error *err) {
   const sn_json *channels = sn_json_get(s->json, "channels"), *axes = sn_json_get(s->json, "axes");
+  if (sn_json_kind(s->json) != SN_JSON_OBJECT)
+    return sn_fail_at(err, SN_E_CORRUPT, -1, 1, NULL, "'%s': expected an object with \"rate\" and \"channels\"", s->file);
   SN_TRY(check_keys(s, err));
   SN_TRY(take_rate(s, err));
   s->n_channels = channels != NULL ? sn_json_length(channels) : 0;
