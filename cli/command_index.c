@@ -103,10 +103,17 @@ static void count_status(summary *s, int64_t row) {
   s->statuses[k].n++;
 }
 
-/* A list with an empty part. */
-static bool has_empty(const char *cell) {
-  size_t n = strlen(cell);
-  return n == 0 || cell[0] == ',' || cell[n - 1] == ',' || strstr(cell, ",,") != NULL;
+/* A channel without a unit, one of trigger words apart, which have none. */
+static bool lacks_unit(const sn_manifest_row *row) {
+  const char *unit = row->cells[SN_MANIFEST_UNITS], *kind = row->cells[SN_MANIFEST_KINDS];
+  for (;;) {
+    const size_t n = strcspn(kind, ",");
+    if ((*unit == 0 || *unit == ',') && !(n == 7 && strncmp(kind, "trigger", n) == 0)) return true;
+    unit = strchr(unit, ',');
+    if (unit == NULL || kind[n] == 0) return false;
+    unit++;
+    kind += n + 1;
+  }
 }
 
 static int compare_groups(const void *a, const void *b) {
@@ -133,7 +140,7 @@ static sn_status summarize(summary *s, const sn_manifest *manifest, const sn_ind
     s->seconds += number(row->cells[SN_MANIFEST_DURATION]);
     s->bytes += number(row->cells[SN_MANIFEST_SIZE]);
     count_group(s, row);
-    if (has_empty(row->cells[SN_MANIFEST_UNITS]) && s->n_without_unit++ == 0) s->first_without_unit = i;
+    if (lacks_unit(row) && s->n_without_unit++ == 0) s->first_without_unit = i;
     if (row->cells[SN_MANIFEST_SUBJECT][0] != 0) {
       subjects[n++] = row->cells[SN_MANIFEST_SUBJECT];
     } else {

@@ -2,7 +2,7 @@
 /* Real EDF and BDF files ($SONDE_DATA/eeg) against MNE-Python (tests/golden/make_edf.py) and against their own bytes; the damaged
  * ones of eeg/mutated against what their index calls acceptable.
  *
- * Where MNE is not followed: see docs/modalities/eeg.md, "EDF". */
+ * Where MNE is not followed: see docs/formats/edf.md. */
 #include "edf_case.h"
 
 #include <math.h>
