@@ -151,7 +151,7 @@ void sn_edf_parse_person(const edf_header *h, sn_recording *r) {
     return;
   bool date = sn_edf_parse_date(birthdate, &year, &month, &day);
   if (strlen(sex) != 1 || strchr("MFX", sex[0]) == NULL || !(date || strcmp(birthdate, "X") == 0)) return;
-  if (strcmp(code, "X") != 0 && strlen(code) < sizeof r->subject_id) snprintf(r->subject_id, sizeof r->subject_id, "%s", code);
-  if (sex[0] != 'X') snprintf(r->sex, sizeof r->sex, "%s", sex);
+  if (strcmp(code, "X") != 0 && strlen(code) < sizeof r->subject_id) snprintf(r->subject_id, sizeof r->subject_id, "%.63s", code);
+  if (sex[0] != 'X') snprintf(r->sex, sizeof r->sex, "%.1s", sex);
   take_age(h, birthdate, rest, r);
 }
