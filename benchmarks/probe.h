@@ -40,6 +40,8 @@ typedef struct sn_probe_options {
   int64_t folds;             /* of a cross-validation made here */
   bool folds_given;          /* by the user: refused where the runs' own parts, or --split, decide */
   double window_s;           /* length of an item of an annotation target; 0: 1 s */
+  double context_s;          /* annotation targets: length of the window that is encoded around an item; only the tokens of the
+                                item itself are pooled. 0: the item alone */
   sn_pool_kind pools[SN_PROBE_POOLS];
   int64_t n_pools;
   const char *metric;        /* NULL: auroc (binary), balanced_accuracy, auroc_macro (multilabel), r2 */
@@ -86,6 +88,7 @@ typedef struct sn_probe_result {
   int64_t n_configurations;  /* tried on inner folds for one row */
   char selection[200];       /* how what a row is made of was chosen; "": the linear probe's way */
   bool per_beat;
+  double context_s;
   int64_t n_rows;
   sn_probe_row *rows;
   int64_t n_pairs;

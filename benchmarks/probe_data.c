@@ -94,6 +94,10 @@ static sn_status check_target_options(const sn_probe_options *o, const char *lab
   if (o->window_s > 0 && strncmp(o->target, "annotation:", 11) != 0)
     return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "window", "--window %g: the target '%s' has one item per recording; only items "
                       "of annotation targets have a window of their own", o->window_s, o->target);
+  const double window_s = o->window_s > 0 ? o->window_s : 1;
+  if (o->context_s > 0 && (strncmp(o->target, "annotation:", 11) != 0 || o->context_s < window_s))
+    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "context", "--context %g: a stretch of at least the %g s of an item around each "
+                      "item of an annotation target", o->context_s, window_s);
   if (o->key != NULL && labels == NULL)
     return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "key", "--key %s: no labels file is named whose column it could be (--labels)",
                       o->key);
@@ -412,6 +416,7 @@ sn_status sn_probe_data_open(const sn_probe_options *o, sn_probe_data **out, sn_
   sn_status status;
   SN_TRY_GOTO(sn_alloc(&d, 1, sizeof *d, "probe", err), fail);
   SN_TRY_GOTO(sn_alloc(&d->runs, o->n_runs, sizeof *d->runs, "probe", err), fail);
+  d->context_s = o->context_s;
   for (int64_t r = 0; r < o->n_runs; r++) {
     d->n_runs++;
     SN_TRY_GOTO(open_run(&d->runs[r], o->runs[r], o, err), fail);

@@ -34,6 +34,7 @@ typedef struct sn_probe_data {
   char kind[24];
   int64_t leaked_subjects, leaked_contents;
   char leakage_kind[16];
+  double context_s;       /* of the options */
 } sn_probe_data;
 
 SN_MUST_CHECK sn_status sn_probe_data_open(const sn_probe_options *options, sn_probe_data **out, sn_error *err);

@@ -70,13 +70,17 @@ static sn_status recording_items(sn_probe_items *items, const sn_probe_data *d, 
 }
 
 /* One item per window: items->source is replaced by one of exactly these windows. */
-static sn_status window_items(sn_probe_items *items, const sn_probe_data *d, sn_ecg_source_options *options, double window_s,
+/* With a context the window reaches beyond the item on both sides, and stays inside the segment. */
+static sn_status window_items(sn_probe_items *items, const sn_probe_data *d, sn_ecg_source_options *options, double item_s,
                               sn_error *err) {
+  const double window_s = options->ecg.condition.window_s, room_s = 0.05;
   sn_window_at *at = NULL;
   sn_manifest_info info = {0};
   int64_t parsed = -1;
   sn_status status;
   SN_TRY_GOTO(sn_alloc(&at, d->labels->n, sizeof *at, "windows", err), done);
+  if (d->context_s > 0) SN_TRY_GOTO(sn_alloc(&items->pool_from_s, d->labels->n, sizeof *items->pool_from_s, "windows", err), done);
+  items->pool_s = item_s;
   for (int64_t i = 0; i < d->labels->n; i++) {
     const sn_label_item *item = &d->labels->items[i];
     int64_t first = 0, n = 0;
@@ -96,8 +100,14 @@ static sn_status window_items(sn_probe_items *items, const sn_probe_data *d, sn_
       drop(items, "too_short", item->recording);
       continue;
     }
-    at[items->n] = (sn_window_at){.row = item->recording, .segment = item->segment,
-                                  .start_s = item->start_s - (double)info.first_frames[item->segment] / rate};
+    const double start_s = item->start_s - (double)info.first_frames[item->segment] / rate;
+    const double last_s = (double)info.n_frames[item->segment] / rate - window_s - room_s;
+    double from_s = start_s;
+    if (items->pool_from_s != NULL) {
+      from_s = fmax(fmin(start_s - 0.5 * (window_s - item_s), last_s), 0);
+      items->pool_from_s[items->n] = start_s - from_s;
+    }
+    at[items->n] = (sn_window_at){.row = item->recording, .segment = item->segment, .start_s = from_s};
     add_item(items, i, item->recording);
   }
   if (items->n == 0) {
@@ -149,7 +159,7 @@ sn_status sn_probe_items_create(const sn_probe_data *d, const sn_config *config,
   }
   const double window_s = d->labels->items[0].duration_s;
   if (items->per_window) {
-    options.ecg.condition.window_s = window_s;
+    options.ecg.condition.window_s = d->context_s > 0 ? d->context_s : window_s;
     options.ecg.stride_s = 0;
     options.store_path = NULL; /* a store holds windows of the pretraining length */
   }
@@ -178,6 +188,7 @@ void sn_probe_items_destroy(sn_probe_items *items) {
   sn_free(items->usable);
   sn_free(items->windows);
   sn_free(items->item_of);
+  sn_free(items->pool_from_s);
   sn_free(items->columns);
   sn_free(items);
 }
@@ -209,6 +220,7 @@ sn_status sn_probe_encode(sn_probe_items *items, sn_device *device, const sn_mod
   const int64_t n_ids = sn_encoder_data_of(model->encoder)->n_channel_ids;
   uint8_t *seen = NULL;
   sn_feature_options options = {.pool = pool, .n_threads = n_threads, .product = SN_F32, .log = *log,
+                                .pool_from_s = items->pool_from_s, .pool_s = items->pool_s,
                                 .columns = items->columns, .n_columns = items->n_columns};
   sn_feature_report report;
   float *features = NULL;
@@ -304,6 +316,12 @@ done:
   return status;
 }
 
+/* The first patch of an item in the window around it. */
+static int64_t first_patch(const sn_probe_items *items, int64_t i) {
+  if (items->pool_from_s == NULL) return 0;
+  return (int64_t)ceil(items->pool_from_s[i] / items->source->patch_step_s - 0.5 - 1e-6);
+}
+
 static sn_status raw_windows(const sn_probe_items *items, const int32_t *leads, int64_t n_leads, int64_t patches, double *x,
                              int64_t width, sn_error *err) {
   const int64_t P = items->source->patch_size;
@@ -314,8 +332,9 @@ static sn_status raw_windows(const sn_probe_items *items, const int32_t *leads, 
     SN_TRY(items->source->vtable->read(items->source, i, 0, 0, &sample, err));
     for (int64_t t = 0; t < sample->n_tokens; t++) {
       for (int64_t l = 0; l < n_leads; l++) {
-        if (leads[l] != sample->channels[t] || sample->positions[t] >= patches) continue;
-        double *to = x + i * width + (l * patches + sample->positions[t]) * P;
+        const int64_t patch = sample->positions[t] - first_patch(items, i);
+        if (leads[l] != sample->channels[t] || patch < 0 || patch >= patches) continue;
+        double *to = x + i * width + (l * patches + patch) * P;
         for (int64_t j = 0; j < P; j++)
           if (sample->valid == NULL || sample->valid[t * P + j]) to[j] = sample->patches[t * P + j];
       }
@@ -337,6 +356,7 @@ sn_status sn_probe_raw(const sn_probe_items *items, const sn_probe_data *d, cons
   *width = sn_ecg_feature_count(n_leads);
   if (items->per_window) {
     patches = sn_ecg_window_patches(sn_conditioned_ecg(sn_ecg_source_conditioned(items->source)));
+    if (items->pool_from_s != NULL) patches = (int64_t)(items->pool_s / items->source->patch_step_s + 0.5);
     *width = n_leads * patches * items->source->patch_size;
   }
   if (!sn_mul_ok(items->n, *width, &size)) return sn_fail(err, SN_E_MEMORY, "raw features: too many");

@@ -18,6 +18,8 @@ typedef struct sn_probe_items {
   int64_t *windows;           /* (n_windows) 0, 1, 2, ... */
   int64_t *item_of;           /* (n_windows) */
   int64_t n_usable_windows;
+  double *pool_from_s;        /* (n_windows) where an item begins in the window around it; NULL: the window is the item */
+  double pool_s;
   int32_t *columns;           /* (n_channel_ids) place of each channel that occurs, for pool per_channel; filled like usable */
   int64_t n_columns;
   sn_label_drop drops[8];     /* why items were dropped */

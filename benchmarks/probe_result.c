@@ -265,6 +265,7 @@ sn_status sn_probe_finish(sn_probe_context *p, sn_error *err) {
   r->leaked_subjects = p->data->leaked_subjects;
   r->leaked_contents = p->data->leaked_contents;
   r->leakage_checked = true;
+  r->context_s = p->data->context_s;
   r->n_runs = o->n_runs;
   snprintf(r->leakage_kind, sizeof r->leakage_kind, "%s", p->data->leakage_kind);
   snprintf(r->target, sizeof r->target, "%s", o->target);
@@ -317,6 +318,7 @@ static void write_protocol(const sn_probe_result *r, sn_json_writer *w) {
   sn_json_put_string(w, "class_weight", r->balanced ? "balanced" : NULL);
   sn_json_put_i64(w, "bootstrap_draws", r->n_draws);
   sn_json_put_i64(w, "bootstrap_redrawn", r->n_redrawn);
+  sn_json_put_f64(w, "context_s", r->context_s > 0 ? r->context_s : NAN);
   sn_json_end_object(w);
 }
 

@@ -25,6 +25,8 @@ static const sn_option OPTIONS[] = {
     {"classes", "A,B", false, "only these classes, in this order; of two, the second is the positive one"},
     {"task", "TASK", false, "auto | multiclass | multilabel | regression (default: auto, by the target's values)"},
     {"window", "SECONDS", false, "annotation targets: length of the window around each beat (default 1)"},
+    {"context", "SECONDS", false, "annotation targets: encode this much around each item, pool the item's own tokens (default: the "
+                                  "item alone)"},
     {"pool", "POOL", true, "mean | mean_max_std | per_channel | cls | flatten (default: mean); with several, also the one chosen on "
                            "inner folds"},
     {"metric", "METRIC", false, "reported and selected by (default: auroc, balanced_accuracy, auroc_macro or r2, by task)"},
@@ -96,6 +98,9 @@ static sn_status parse(const sn_args *args, const char **runs, const char **excl
   SN_TRY(sn_args_i64(args, "step", -1, &o->step, err));
   SN_TRY(sn_args_i64(args, "threads", 0, &o->n_threads, err));
   SN_TRY(sn_args_f64(args, "window", 0, &o->window_s, err));
+  SN_TRY(sn_args_f64(args, "context", 0, &o->context_s, err));
+  if (sn_args_has(args, "context") && !(o->context_s > 0))
+    return sn_fail(err, SN_E_ARGUMENT, "--context %g: above 0 s", o->context_s);
   if (seed < 0) return sn_fail(err, SN_E_ARGUMENT, "--seed %" PRId64 ": at least 0", seed);
   if (o->n_seeds > 64 || o->n_draws < 1 || o->n_draws > 1000000 || o->n_threads < 0 || o->n_threads > 1024)
     return sn_fail(err, SN_E_ARGUMENT, "--seeds takes 1 to 64, --draws 1 to 1000000, --threads 0 to 1024");

@@ -58,7 +58,9 @@ static void print_title(const sn_probe_result *r) {
     printf(")");
   }
   if (!r->persons_unknown) printf(" of %" PRId64 " people", r->n_subjects);
-  printf("; %" PRId64 " windows encoded\n", r->n_windows);
+  printf("; %" PRId64 " windows encoded", r->n_windows);
+  if (r->context_s > 0) printf(", %g s around each, its own tokens pooled", r->context_s);
+  printf("\n");
   if (strcmp(r->kind, "fixed") == 0) printf("  fixed split");
   else printf("  %" PRId64 " of %" PRId64 " folds of %s, joined and scored once", r->n_folds, r->n_folds_planned, unit);
   if (r->selection[0] != '\0') printf("; %s\n", r->selection);

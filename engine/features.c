@@ -70,6 +70,12 @@ static sn_status allocate_stretch(const sn_encoder_input *all, int64_t c, stretc
   return sn_alloc(&s->features, all->n_rows * c, sizeof *s->features, "pooled rows", err);
 }
 
+/* Whether a patch with its centre at t, of window number `window` of the call, is pooled. */
+static bool in_stretch(const extraction *x, double t, int64_t window) {
+  const double from = x->options->pool_from_s[window], slack = 1e-4; /* centres are float32 */
+  return t >= from - slack && t < from + x->options->pool_s - slack;
+}
+
 /* Rows of sample i of the pack are those of window window_of[i]. A class token stays. */
 static sn_status cut_stretch(const extraction *x, const sn_token_batch *batch, const int64_t *window_of,
                              const sn_encoder_input *all, const float *features, stretch *s, sn_error *err) {
@@ -77,12 +83,10 @@ static sn_status cut_stretch(const extraction *x, const sn_token_batch *batch, c
   int64_t row = 0;
   SN_TRY(allocate_stretch(all, c, s, err));
   for (int64_t i = 0; i < all->n_samples; i++) {
-    const double from = x->options->pool_from_s[window_of[i]], to = from + x->options->pool_s;
     s->input.offsets[i] = row;
     for (int64_t r = all->offsets[i]; r < all->offsets[i + 1]; r++) {
       const int64_t token = all->row_token != NULL ? all->row_token[r] : r;
-      const double t = token >= 0 ? (double)batch->coordinates[4 * token + 3] : from;
-      if (t < from || t >= to) continue;
+      if (token >= 0 && !in_stretch(x, batch->coordinates[4 * token + 3], window_of[i])) continue;
       s->input.row_token[row] = (int32_t)(token >= 0 ? row : token);
       s->input.channels[row] = token >= 0 ? all->channels[token] : -2;
       memcpy(s->features + row++ * c, features + r * c, (size_t)c * sizeof *features);
@@ -93,9 +97,8 @@ static sn_status cut_stretch(const extraction *x, const sn_token_batch *batch, c
 }
 
 static bool is_pooled(const extraction *x, const sn_sample *sample, int64_t window) {
-  const double from = x->options->pool_from_s[window], to = from + x->options->pool_s;
   for (int64_t t = 0; t < sample->n_tokens; t++)
-    if (sample->coordinates[4 * t + 3] >= from && sample->coordinates[4 * t + 3] < to) return true;
+    if (in_stretch(x, sample->coordinates[4 * t + 3], window)) return true;
   return false;
 }
 

@@ -21,7 +21,8 @@ typedef struct sn_feature_options {
   int64_t n_columns;
   uint8_t *channels_seen;  /* (n_channel_ids) [acc] 1 for every channel id of an encoded window; NULL: not wanted */
   /* Context: the whole window is encoded, and only the tokens of a stretch of it are pooled, those whose centres lie in
-   * [pool_from_s[i], pool_from_s[i] + pool_s) of window i. A window without such a token counts as rejected. */
+   * [pool_from_s[i], pool_from_s[i] + pool_s) of window i, ends within 0.1 ms. A window without such a token counts as
+   * rejected. */
   const double *pool_from_s; /* (n) or NULL: all tokens */
   double pool_s;
   sn_log log;

@@ -30,6 +30,8 @@ probe=("$sonde" probe run --target sex)
 # probe: what does not apply, and numbers that cannot be.
 refuses 2 '--folds 3: the runs. own folds' "${probe[@]}" --folds 3
 refuses 2 '--window 2: the target' "${probe[@]}" --window 2
+refuses 2 '--context 10' "${probe[@]}" --context 10
+refuses 2 '--context 0.5' "$sonde" probe whole --target annotation:aami --context 0.5
 refuses 2 '--seeds' "${probe[@]}" --seeds 0
 refuses 2 '--draws' "${probe[@]}" --draws 0
 refuses 2 '--threads' "${probe[@]}" --threads -1
