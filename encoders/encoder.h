@@ -83,6 +83,11 @@ SN_MUST_CHECK sn_status sn_encoder_input_create(const sn_encoder *encoder, const
                                                 const int64_t *tokens, const int64_t *offsets, int64_t n_slots,
                                                 int64_t n_samples_most, sn_dtype residual, sn_encoder_input **out,
                                                 sn_error *err);
+/* Every token of a batch of other data than those that the encoder was made for (evaluation): their own bounds. */
+SN_MUST_CHECK sn_status sn_encoder_input_create_for(const sn_encoder *encoder, const sn_token_batch *batch,
+                                                    int64_t n_slots, int64_t n_samples_most, int64_t most_positions,
+                                                    int64_t most_series, sn_dtype residual, sn_encoder_input **out,
+                                                    sn_error *err);
 /* Every token of the batch, without jitter. */
 SN_MUST_CHECK sn_status sn_encoder_input_create_all(const sn_encoder *encoder, const sn_token_batch *batch,
                                                     int64_t n_slots, int64_t n_samples_most, sn_dtype residual,

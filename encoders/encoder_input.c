@@ -14,7 +14,7 @@ typedef struct draft {
   const sn_token_batch *batch;
   const int64_t *tokens;   /* as given: NULL, every token */
   const int64_t *offsets;
-  int64_t most_samples;
+  int64_t most_samples, most_positions, most_series;
   int64_t *slot_tokens;    /* (n_slots) token of a slot, -1 none */
   int32_t *series, *positions; /* (n_rows) of a row, for the patterns */
   int64_t *latent_tokens;  /* (n_latent_rows) a token of the latent's time step, -1 none */
@@ -101,7 +101,7 @@ static int compare_slots(const void *a, const void *b) {
 
 /* Latent rows of a pack: n for each time step, at most. */
 static sn_status latent_rows(const sn_encoder_input *in, const draft *d, int64_t *groups, int64_t *rows, sn_error *err) {
-  const int64_t per_sample = d->e->data.most_positions;
+  const int64_t per_sample = d->most_positions;
   *groups = in->n_slots;
   int64_t known;
   if (per_sample > 0 && sn_mul_ok(per_sample, d->most_samples, &known) && known < *groups) *groups = known;
@@ -219,12 +219,11 @@ static void fill_rows(sn_encoder_input *in, draft *d) {
 }
 
 static sn_status make_patterns(sn_encoder_input *in, const draft *d, sn_error *err) {
-  const sn_encoder_data *data = &d->e->data;
   sn_pattern_layout layout = {.n_rows = in->n_rows, .n_samples = in->n_samples, .offsets = in->offsets,
                               .n_special = sn_encoder_n_special(d->e), .series = d->series, .positions = d->positions,
                               .most_samples = d->most_samples,
-                              .most_series = d->e->n_latents > 0 ? d->e->n_latents : data->most_series,
-                              .most_positions = data->most_positions};
+                              .most_series = d->e->n_latents > 0 ? d->e->n_latents : d->most_series,
+                              .most_positions = d->most_positions};
   return sn_patterns_create(&d->e->attention, &layout, &in->patterns, err);
 }
 
@@ -239,12 +238,14 @@ static sn_status check(const sn_encoder *e, const sn_token_batch *batch, int64_t
   return SN_OK;
 }
 
-sn_status sn_encoder_input_create_at(const sn_encoder *encoder, const sn_token_batch *batch, const int64_t *tokens,
-                                     const int64_t *offsets, int64_t n_slots, int64_t n_samples_most,
-                                     const uint64_t *epochs, sn_dtype residual, sn_encoder_input **out, sn_error *err) {
+/* d: all that was given. */
+static sn_status create(draft *given, int64_t n_slots, const uint64_t *epochs, sn_dtype residual, sn_encoder_input **out,
+                        sn_error *err) {
+  draft d = *given;
+  const sn_encoder *encoder = d.e;
+  const sn_token_batch *batch = d.batch;
   sn_encoder_input *in = NULL;
-  draft d = {.e = encoder, .batch = batch, .tokens = tokens, .offsets = offsets, .most_samples = n_samples_most};
-  const int64_t n = offsets[batch->n_samples], n_special = sn_encoder_n_special(encoder);
+  const int64_t n = d.offsets[batch->n_samples], n_special = sn_encoder_n_special(encoder), n_samples_most = d.most_samples;
   int64_t most_groups = 0;
   sn_status status;
   SN_TRY(check(encoder, batch, n, n_slots, n_samples_most, err));
@@ -271,6 +272,22 @@ done:
   sn_encoder_input_destroy(in);
   free_draft(&d);
   return status;
+}
+
+sn_status sn_encoder_input_create_at(const sn_encoder *encoder, const sn_token_batch *batch, const int64_t *tokens,
+                                     const int64_t *offsets, int64_t n_slots, int64_t n_samples_most,
+                                     const uint64_t *epochs, sn_dtype residual, sn_encoder_input **out, sn_error *err) {
+  draft d = {.e = encoder, .batch = batch, .tokens = tokens, .offsets = offsets, .most_samples = n_samples_most,
+             .most_positions = encoder->data.most_positions, .most_series = encoder->data.most_series};
+  return create(&d, n_slots, epochs, residual, out, err);
+}
+
+sn_status sn_encoder_input_create_for(const sn_encoder *encoder, const sn_token_batch *batch, int64_t n_slots,
+                                      int64_t n_samples_most, int64_t most_positions, int64_t most_series,
+                                      sn_dtype residual, sn_encoder_input **out, sn_error *err) {
+  draft d = {.e = encoder, .batch = batch, .offsets = batch->offsets, .most_samples = n_samples_most,
+             .most_positions = most_positions, .most_series = most_series};
+  return create(&d, n_slots, NULL, residual, out, err);
 }
 
 sn_status sn_encoder_input_create(const sn_encoder *encoder, const sn_token_batch *batch, const int64_t *tokens,

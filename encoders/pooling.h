@@ -19,7 +19,7 @@ int64_t sn_pool_width(sn_pool_kind kind, const sn_encoder *encoder, int64_t toke
 /* features (n_rows, C) fp32 of one pack -> pooled (n_samples, width) [out].  mean_max_std: mean, max, std (divisor n) over
  * the sample's patch tokens (without class and register tokens).  per_channel: the mean over each channel's tokens, zeros for an
  * absent channel. SN_E_ARGUMENT for cls without a class token, per_channel
- * of latent sources, or flatten with unequal token counts. */
+ * and flatten of latent sources, or flatten with unequal token counts. */
 SN_MUST_CHECK sn_status sn_pool_features(sn_pool_kind kind, const sn_encoder *encoder, const sn_encoder_input *input,
                                          const float *features, int64_t tokens_per_sample, float *pooled, sn_error *err);
 

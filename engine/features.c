@@ -161,7 +161,9 @@ static sn_status run_pack(extraction *x, int64_t n, float *features, uint8_t *pr
   if (batch->n_samples == 0) goto done;
   for (int64_t t = 0; x->options->channels_seen != NULL && t < batch->n_tokens; t++)
     if (batch->channels[t] >= 0) x->options->channels_seen[batch->channels[t]] = 1;
-  SN_TRY_GOTO(sn_encoder_input_create_all(x->model->encoder, batch, x->slots, x->per_pack, SN_F32, &input, err), done);
+  SN_TRY_GOTO(sn_encoder_input_create_for(x->model->encoder, batch, x->slots, x->per_pack, x->source->most_positions,
+                                          x->source->most_series, SN_F32, &input, err),
+              done);
   SN_TRY_GOTO(sn_alloc(&pooled, batch->n_samples * x->width, sizeof *pooled, "pooled features", err), done);
   SN_TRY_GOTO(encode(x, batch, window_of, input, pooled, err), done);
   for (int64_t i = 0, s = 0; i < n; i++)
