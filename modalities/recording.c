@@ -177,7 +177,8 @@ static sn_status open_in_folder(sn_folder *folder, const char *name, const sn_op
     char known[200] = "";
     for (int64_t i = 0; i < sn_n_formats; i++) {
       size_t used = strlen(known);
-      snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "", sn_formats[i]->name);
+      snprintf(known + used, sizeof known - used, "%s%s%s", i > 0 ? ", " : "", sn_formats[i]->name,
+               sn_formats[i]->experimental ? " (experimental)" : "");
     }
     return sn_fail_at(err, SN_E_FORMAT, 0, -1, NULL,
                       "'%s' is of no known format (%lld bytes looked at); this build reads: %s", name, (long long)n,

@@ -232,49 +232,21 @@ sn_status sn_grid_read_channels(const sn_recording *r, const int64_t *channels, 
 
 /* ---- annotations ---- */
 
-static sn_status copy_event(const sn_annotation *from, sn_annotation *to, sn_error *err) {
-  *to = *from;
-  to->text = NULL;
-  return from->text != NULL ? sn_strdup(&to->text, from->text, "annotation", err) : SN_OK;
-}
-
 sn_status sn_grid_annotations(const sn_recording *r, const char *which, sn_annotations **out, sn_error *err) {
   const sn_grid *grid = r->self;
-  sn_annotations *list = NULL;
-  sn_status status;
-  SN_TRY(sn_alloc(&list, 1, sizeof *list, "annotations", err));
-  list->rate = (double)r->rate_num / (double)r->rate_den;
-  const sn_annotations *events = grid->events;
-  if (events != NULL) {
-    SN_TRY_GOTO(sn_alloc(&list->items, events->n, sizeof *list->items, "annotations", err), fail);
-    for (int64_t i = 0; i < events->n; i++) {
-      SN_TRY_GOTO(copy_event(&events->items[i], &list->items[i], err), fail);
-      list->n++;
-    }
-    if (events->n_warnings > 0) {
-      SN_TRY_GOTO(sn_alloc(&list->warnings, events->n_warnings, sizeof *list->warnings, "warnings", err), fail);
-      memcpy(list->warnings, events->warnings, (size_t)events->n_warnings * sizeof *list->warnings);
-      list->n_warnings = events->n_warnings;
-    }
+  if (grid->events != NULL) {
+    SN_TRY(sn_annotations_copy(grid->events, out, err));
+  } else {
+    SN_TRY(sn_alloc(out, 1, sizeof **out, "annotations", err));
   }
-  *out = list;
+  (*out)->rate = (double)r->rate_num / (double)r->rate_den;
   return SN_OK;
-fail:
-  sn_annotations_destroy(list);
-  return status;
 }
 
 sn_status sn_grid_add_event(sn_grid *grid, int64_t *capacity, const sn_annotation *event, const char *text,
                             sn_error *err) {
   if (grid->events == NULL) SN_TRY(sn_alloc(&grid->events, 1, sizeof *grid->events, "annotations", err));
-  sn_annotations *list = grid->events;
-  SN_TRY(sn_grow(&list->items, capacity, list->n + 1, sizeof *list->items, "annotations", err));
-  sn_annotation *to = &list->items[list->n];
-  *to = *event;
-  to->text = NULL;
-  if (text != NULL) SN_TRY(sn_strdup(&to->text, text, "annotation", err));
-  list->n++;
-  return SN_OK;
+  return sn_annotations_add(grid->events, capacity, event, text, err);
 }
 
 static bool later(const sn_annotation *x, const sn_annotation *y) {
