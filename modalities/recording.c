@@ -184,7 +184,15 @@ static sn_status open_in_folder(sn_folder *folder, const char *name, const sn_op
                       "'%s' is of no known format (%lld bytes looked at); this build reads: %s", name, (long long)n,
                       known);
   }
-  return best->open(folder, name, options, out, err);
+  SN_TRY(best->open(folder, name, options, out, err));
+  if (!best->experimental) return SN_OK;
+  sn_status status = sn_recording_warn(*out, "experimental", name, err,
+                                       "the reader of %s was made from the format's definition alone: compare its values with "
+                                       "another program's", best->name);
+  if (status == SN_OK) return SN_OK;
+  sn_recording_destroy(*out);
+  *out = NULL;
+  return status;
 }
 
 /* Zero samples and zero channels are damage, whatever the reader thought of them. */
