@@ -183,6 +183,7 @@ static sn_status attention_branch(sn_tape *tape, sn_value **out, const block_cal
   }
   if (call->rows.patterns != NULL) {
     SN_TRY(sn_pattern_attention(tape, &a, qkv, call->rows.patterns, call->index, o->heads, b->head_dim, err));
+    sn_tape_release(tape, qkv); /* its gathered rows are kept; without special rows nothing reads it again */
     return apply_linear(tape, out, a, k->proj_weight, k->proj_bias, sn_tape_residual(tape), err);
   }
   sn_attention_attr attention = {.n_heads = o->heads, .head_dim = b->head_dim, .q_column = 0, .k_column = c,

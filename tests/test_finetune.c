@@ -387,6 +387,9 @@ static void test_loss_is_its_formula(void **state) {
   check_loss("loss_mean", "", SN_SUPERVISED_CLASS);
   check_loss("loss_mms", "finetune.pool=mean_max_std\n", SN_SUPERVISED_CLASS);
   check_loss("loss_mms_cls", "finetune.pool=mean_max_std\nmodel.class_token=true\n", SN_SUPERVISED_CLASS);
+  check_loss("loss_registers", "finetune.pool=mean_max_std\nmodel.class_token=true\nmodel.registers=2\n", SN_SUPERVISED_CLASS);
+  check_loss("loss_latents", "model.latent_sources=2\nmodel.registers=1\nmodel.position=fourier4d\n", SN_SUPERVISED_MULTI);
+  check_loss("loss_crisscross", "model.attention=crisscross\nmodel.class_token=true\n", SN_SUPERVISED_CLASS);
   check_loss("loss_cls", "finetune.pool=cls\nmodel.class_token=true\n", SN_SUPERVISED_MULTI);
   check_loss("loss_multi", "model.position=rope\n", SN_SUPERVISED_MULTI);
   check_loss("loss_value", "model.class_token=true\n", SN_SUPERVISED_VALUE);

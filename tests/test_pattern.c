@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "alloc_fault.h"
 #include "core/alloc.h"
 #include "core/bf16.h"
 #include "core/philox.h"
@@ -393,6 +394,35 @@ static void test_latents(void **state) {
   close_trained(&t);
 }
 
+/* Every allocation of a pack's lists may fail: a status, nothing lost. */
+static void test_memory_runs_out(void **state) {
+  static const char *const SETTINGS[] = {
+      "model.attention=crisscross\nmodel.class_token=true\nmodel.registers=1\nmodel.position=fourier4d,learned4d\n",
+      "model.attention=windowed\nmodel.latent_sources=2\nmodel.position=sensor6d,sincos\n",
+      "model.position=sjepa\nmodel.channel=none\n", "model.position=reve2025\nmodel.channel=direction\n"};
+  const uint64_t epochs[3] = {0};
+  for (size_t i = 0; i < sizeof SETTINGS / sizeof SETTINGS[0]; i++) {
+    trained t;
+    open_trained(&t, SETTINGS[i]);
+    const sn_objective_vtable *v = t.model->objective->vtable;
+    for (fault_begin(); fault_next();) {
+      void *work = NULL;
+      sn_error err;
+      const sn_status status = v->collate(t.model->objective, t.batch, epochs, &work, &err);
+      fault_check(status);
+      if (status == SN_OK) v->free_work(work);
+    }
+    for (fault_begin(); fault_next();) {
+      sn_model *model = NULL;
+      sn_error err;
+      const sn_status status = sn_model_create(t.config, &t.model->shape, SN_F32, 7, true, &model, &err);
+      fault_check(status);
+      if (status == SN_OK) sn_model_destroy(model);
+    }
+    close_trained(&t);
+  }
+}
+
 static void refuse(const char *settings, const char *words) {
   sn_config *config;
   sn_model *model = NULL;
@@ -418,6 +448,6 @@ static void test_refusals(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_equals_masked_full_attention), cmocka_unit_test(test_bounds),
                                      cmocka_unit_test(test_models), cmocka_unit_test(test_latents),
-                                     cmocka_unit_test(test_refusals)};
+                                     cmocka_unit_test(test_memory_runs_out), cmocka_unit_test(test_refusals)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
