@@ -91,6 +91,44 @@ static void other_number_formats(void **state) {
   case_close(&c);
 }
 
+/* Neighbouring channels are decoded together: the same bits as each alone, whatever their number and that of the frames. */
+static void together_as_alone(void **state) {
+  enum { CHANNELS = 21, MOST = 37 };
+  static int16_t words[CHANNELS * MOST];
+  static float reals[CHANNELS * MOST];
+  char header[4096] = "";
+  uint32_t random = 1;
+  for (int i = 0; i < CHANNELS * MOST; i++) {
+    random = random * 1664525 + 1013904223;
+    words[i] = (int16_t)(random >> 16);
+    reals[i] = i % 29 == 3 ? NAN : i % 31 == 5 ? -INFINITY : (float)(int32_t)random * 1e-3f;
+  }
+  for (int format = 0; format < 2; format++) {
+    size_t used = (size_t)snprintf(header, sizeof header, COMMON("MULTIPLEXED", "21", "4000") "[Binary Infos]\nBinaryFormat=%s\n[Channel Infos]\n",
+                                   format == 0 ? "INT_16" : "IEEE_FLOAT_32");
+    for (int k = 0; k < CHANNELS; k++)
+      used += (size_t)snprintf(header + used, sizeof header - used, "Ch%d=c%d,,%d.1,uV\n", k + 1, k, k);
+    for (int64_t frames = 1; frames <= MOST; frames++) {
+      static double values[CHANNELS][MOST], alone[MOST];
+      double *to[CHANNELS];
+      int64_t order[CHANNELS];
+      format_case c = format == 0 ? opened(header, MARKERS, words, frames * CHANNELS * 2, false)
+                                  : opened(header, MARKERS, reals, frames * CHANNELS * 4, false);
+      case_must(&c);
+      for (int64_t k = 0; k < CHANNELS; k++) { /* two runs of neighbours, one that goes back */
+        order[k] = k < 10 ? k + 11 : k < 19 ? k - 10 : 29 - k;
+        to[k] = values[k];
+      }
+      assert_int_equal(sn_recording_read_channels(c.recording, order, CHANNELS, 0, 0, frames, to, NULL), SN_OK);
+      for (int64_t k = 0; k < CHANNELS; k++) {
+        assert_int_equal(sn_recording_read(c.recording, order[k], 0, 0, frames, alone, NULL), SN_OK);
+        for (int64_t t = 0; t < frames; t++) assert_true(values[k][t] == alone[t] || (isnan(values[k][t]) && isnan(alone[t])));
+      }
+      case_close(&c);
+    }
+  }
+}
+
 static void text_data(void **state) {
   static const char common[] = FIRST "[Common Infos]\nDataFile=r.eeg\nDataFormat=ASCII\nDataOrientation=MULTIPLEXED\n"
                                      "NumberOfChannels=2\nSamplingInterval=4000\n[ASCII Infos]\nDecimalSymbol=,\nSkipLines=1\n" TWO;
@@ -477,7 +515,8 @@ static void failing_allocations(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(multiplexed_and_vectorized), cmocka_unit_test(other_number_formats), cmocka_unit_test(text_data),
+      cmocka_unit_test(multiplexed_and_vectorized), cmocka_unit_test(other_number_formats), cmocka_unit_test(together_as_alone),
+      cmocka_unit_test(text_data),
       cmocka_unit_test(units), cmocka_unit_test(channel_fields), cmocka_unit_test(encodings), cmocka_unit_test(new_segments),
       cmocka_unit_test(segments_without_time), cmocka_unit_test(damaged_markers), cmocka_unit_test(rates),
       cmocka_unit_test(counts_against_the_size), cmocka_unit_test(bad_headers), cmocka_unit_test(renamed_files),

@@ -162,6 +162,82 @@ static void decode(const sn_grid *grid, int64_t channel, const uint8_t *bytes, i
   if (grid->type >= SN_GRID_F32) infinite_to_missing(out, n);
 }
 
+/* ---- several neighbouring channels of multiplexed frames: loaded together and transposed in registers ---- */
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+#define WITH_AVX2 __attribute__((target("avx2")))
+
+WITH_AVX2 static inline void put_eight(__m128i v, __m256d baseline, __m256d scale, double *out) {
+  __m256d low = _mm256_cvtepi32_pd(_mm_cvtepi16_epi32(v)), high = _mm256_cvtepi32_pd(_mm_cvtepi16_epi32(_mm_srli_si128(v, 8)));
+  _mm256_storeu_pd(out, _mm256_mul_pd(_mm256_sub_pd(low, baseline), scale));
+  _mm256_storeu_pd(out + 4, _mm256_mul_pd(_mm256_sub_pd(high, baseline), scale));
+}
+
+/* Eight channels of int16, n frames (a multiple of 8). out[c] + at. */
+WITH_AVX2 static void decode_eight_i16(const uint8_t *bytes, int64_t stride, int64_t n, const double *scale, const double *baseline,
+                                       double *const *out, int64_t at) {
+  for (int64_t t = 0; t < n; t += 8) {
+    __m128i r[8], a[8], b[8], c[8];
+    for (int i = 0; i < 8; i++) r[i] = _mm_loadu_si128((const __m128i *)(bytes + (t + i) * stride));
+    for (int i = 0; i < 4; i++) { /* pairs of rows, of words, then of pairs, then of halves */
+      a[2 * i] = _mm_unpacklo_epi16(r[2 * i], r[2 * i + 1]);
+      a[2 * i + 1] = _mm_unpackhi_epi16(r[2 * i], r[2 * i + 1]);
+    }
+    for (int i = 0; i < 2; i++) {
+      b[4 * i] = _mm_unpacklo_epi32(a[4 * i], a[4 * i + 2]);
+      b[4 * i + 1] = _mm_unpackhi_epi32(a[4 * i], a[4 * i + 2]);
+      b[4 * i + 2] = _mm_unpacklo_epi32(a[4 * i + 1], a[4 * i + 3]);
+      b[4 * i + 3] = _mm_unpackhi_epi32(a[4 * i + 1], a[4 * i + 3]);
+    }
+    for (int i = 0; i < 4; i++) {
+      c[2 * i] = _mm_unpacklo_epi64(b[i], b[i + 4]);
+      c[2 * i + 1] = _mm_unpackhi_epi64(b[i], b[i + 4]);
+    }
+    for (int k = 0; k < 8; k++) put_eight(c[k], _mm256_set1_pd(baseline[k]), _mm256_set1_pd(scale[k]), out[k] + at + t);
+  }
+}
+
+/* Four channels of float, n frames (a multiple of 4); what is not finite becomes NaN. */
+WITH_AVX2 static void decode_four_f32(const uint8_t *bytes, int64_t stride, int64_t n, const double *scale, const double *baseline,
+                                      double *const *out, int64_t at) {
+  const __m256d size = _mm256_castsi256_pd(_mm256_set1_epi64x(INT64_MAX)), most = _mm256_set1_pd(1.7976931348623157e308);
+  for (int64_t t = 0; t < n; t += 4) {
+    __m128 r[4];
+    for (int i = 0; i < 4; i++) r[i] = _mm_loadu_ps((const float *)(const void *)(bytes + (t + i) * stride));
+    _MM_TRANSPOSE4_PS(r[0], r[1], r[2], r[3]);
+    for (int k = 0; k < 4; k++) {
+      __m256d v = _mm256_mul_pd(_mm256_sub_pd(_mm256_cvtps_pd(r[k]), _mm256_set1_pd(baseline[k])), _mm256_set1_pd(scale[k]));
+      __m256d finite = _mm256_cmp_pd(_mm256_and_pd(v, size), most, _CMP_LE_OQ);
+      _mm256_storeu_pd(out[k] + at + t, _mm256_blendv_pd(_mm256_set1_pd((double)NAN), v, finite));
+    }
+  }
+}
+
+/* How many of the channels from i on were decoded together; 0: this one goes alone. */
+static int64_t decode_group(const sn_grid *grid, const uint8_t *frames, const int64_t *channels, int64_t n_channels, int64_t n,
+                            double *const *values, int64_t at) {
+  const bool words = grid->type == SN_GRID_I16;
+  const int64_t width = words ? 8 : 4, first = channels[0];
+  if ((!words && grid->type != SN_GRID_F32) || grid->big_endian || n_channels < width || grid->channel_bytes != (words ? 2 : 4) ||
+      !__builtin_cpu_supports("avx2"))
+    return 0;
+  for (int64_t k = 1; k < width; k++)
+    if (channels[k] != first + k) return 0;
+  const uint8_t *bytes = frames + first * grid->channel_bytes;
+  const int64_t whole = n / width * width;
+  (words ? decode_eight_i16 : decode_four_f32)(bytes, grid->frame_bytes, whole, grid->scale + first, grid->baseline + first, values, at);
+  for (int64_t k = 0; k < width && whole < n; k++)
+    decode(grid, first + k, bytes + k * grid->channel_bytes + whole * grid->frame_bytes, grid->frame_bytes, n - whole, values[k] + at + whole);
+  return width;
+}
+#else
+static int64_t decode_group(const sn_grid *grid, const uint8_t *frames, const int64_t *channels, int64_t n_channels, int64_t n,
+                            double *const *values, int64_t at) {
+  return 0;
+}
+#endif
+
 /* ---- reading ---- */
 
 /* Frames of one channel, a buffer at a time; each pass hands `n` values `stride` bytes apart to out or stored. */
@@ -223,8 +299,11 @@ sn_status sn_grid_read_channels(const sn_recording *r, const int64_t *channels, 
     int64_t n = n_frames - done < most ? n_frames - done : most;
     SN_TRY(sn_stream_read_exact(grid->stream, grid->offset + (frame + done) * grid->frame_bytes, buffer,
                                 (n - 1) * grid->frame_bytes + span, err));
-    for (int64_t i = 0; i < n_channels; i++)
-      decode(grid, channels[i], buffer + channels[i] * grid->channel_bytes, grid->frame_bytes, n, values[i] + done);
+    for (int64_t i = 0; i < n_channels;) {
+      int64_t taken = decode_group(grid, buffer, channels + i, n_channels - i, n, values + i, done);
+      if (taken == 0) decode(grid, channels[i], buffer + channels[i] * grid->channel_bytes, grid->frame_bytes, n, values[i] + done);
+      i += taken > 0 ? taken : 1;
+    }
     done += n;
   }
   return SN_OK;
