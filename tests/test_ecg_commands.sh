@@ -21,7 +21,7 @@ if cmp -s "$work/a/s00000_0.dat" "$work/c/s00000_0.dat"; then fail "another seed
 # Nothing is overwritten; bad options are refused with status 2, and say why.
 if "$sonde" synth ecg --out "$work/a" 2> "$work/err"; then fail "a folder with records was written to"; fi
 grep -q RECORDS "$work/err" || fail "the refusal does not say why"
-code=0; "$sonde" synth eeg --out "$work/d" 2> "$work/err" || code=$?
+code=0; "$sonde" synth eggs --out "$work/d" 2> "$work/err" || code=$?
 [ $code = 2 ] && grep -q eeg "$work/err" || fail "an unknown kind gave status $code"
 code=0; "$sonde" synth ecg 2> "$work/err" || code=$?
 [ $code = 2 ] && grep -q -- --out "$work/err" || fail "a missing --out gave status $code"
