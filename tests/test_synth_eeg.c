@@ -172,6 +172,11 @@ static void test_written(void **state) {
   sn_error err;
   int64_t written = 0, electrodes = 0;
   o.n_subjects = 5, o.seconds = 5;
+  for (int n_64 = 0; n_64 == 0 || n_64 == 5; o.seed++) { /* the first seed with both, with positions and without */
+    n_64 = 0;
+    for (int64_t s = 0; s < 5; s++) n_64 += sn_synth_eeg_headset(&o, s) == 64;
+  }
+  o.seed--;
   assert_non_null(mkdtemp(dir));
   if (sn_synth_eeg_write(&o, dir, &written, &err) != SN_OK) fail_msg("%s", err.message);
   assert_int_equal(written, 15);
