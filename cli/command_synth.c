@@ -7,15 +7,17 @@
 #include "core/json.h"
 #include "modalities/ecg/synth_ecg.h"
 #include "modalities/eeg/synth_eeg.h"
+#include "modalities/eeg/synth_meg.h"
 
 static const sn_option OPTIONS[] = {
     {"out", "DIR", false, "folder to write; made if absent, refused if it holds records"},
-    {"subjects", "N", false, "people (default ecg 40, eeg 20)"},
+    {"subjects", "N", false, "people (default ecg 40, eeg 20, meg 6)"},
     {"recordings", "N", false,
-     "recordings of each (default ecg 2, eeg 3); ecg: the first is sinus rhythm, the others are drawn; eeg: "
+     "recordings of each (default ecg 2, eeg 3, meg 2); ecg: the first is sinus rhythm, the others are drawn; eeg, "
+     "meg: "
      "the tasks eyesclosed, eyesopen, oddball in this order"},
-    {"seconds", "S", false, "length of a recording (default ecg 30, eeg 60)"},
-    {"rate", "HZ", false, "sampling rate, 100 to 2000 (default ecg 250, eeg that of the headset)"},
+    {"seconds", "S", false, "length of a recording (default ecg 30, eeg 60, meg 20)"},
+    {"rate", "HZ", false, "sampling rate, 100 to 2000 (default ecg 250, eeg that of the headset, meg 250)"},
     {"leads", "12|1", false, "ecg: twelve leads, or II alone (default 12)"},
     {"headset", "19|32|64", false, "eeg: electrodes (default: drawn for each person)"},
     {"seed", "K", false, "of every draw (default 0)"},
@@ -59,9 +61,20 @@ static sn_status write_eeg(request *r, const char *dir, bool dry, int64_t *n_wri
   return dry ? SN_OK : sn_synth_eeg_write(&o, dir, n_written, err);
 }
 
+static sn_status write_meg(request *r, const char *dir, bool dry, int64_t *n_written, sn_error *err) {
+  sn_synth_meg_options o = sn_synth_meg_defaults();
+  SN_TRY(sn_args_i64(r->args, "subjects", o.n_subjects, &o.n_subjects, err));
+  SN_TRY(sn_args_i64(r->args, "recordings", o.recordings_per_subject, &o.recordings_per_subject, err));
+  SN_TRY(sn_args_i64(r->args, "seconds", o.seconds, &o.seconds, err));
+  SN_TRY(sn_args_i64(r->args, "rate", o.rate_hz, &o.rate_hz, err));
+  o.seed = r->seed, r->subjects = o.n_subjects;
+  return dry ? SN_OK : sn_synth_meg_write(&o, dir, n_written, err);
+}
+
 static const synth_kind KINDS[] = {
     {"ecg", {"headset"}, "RECORDS, labels.csv: record,subject,age,sex,rhythm", write_ecg},
     {"eeg", {"leads"}, "BIDS; participants.tsv: age, sex, group, headset", write_eeg},
+    {"meg", {"leads", "headset"}, "BIDS; participants.tsv: age, sex, group", write_meg},
 };
 enum { N_KINDS = sizeof KINDS / sizeof *KINDS };
 
@@ -71,7 +84,7 @@ static sn_status parse(request *r, const synth_kind **kind, sn_error *err) {
   *kind = NULL;
   for (int i = 0; i < N_KINDS; i++)
     if (strcmp(name, KINDS[i].name) == 0) *kind = &KINDS[i];
-  if (*kind == NULL) return sn_fail(err, SN_E_ARGUMENT, "kind \"%s\" is not known; there are: ecg, eeg", name);
+  if (*kind == NULL) return sn_fail(err, SN_E_ARGUMENT, "kind \"%s\" is not known; there are: ecg, eeg, meg", name);
   if (sn_args_get(r->args, "out") == NULL) return sn_fail(err, SN_E_ARGUMENT, "--out DIR is needed");
   for (int i = 0; i < 3 && (*kind)->foreign[i] != NULL; i++)
     if (sn_args_get(r->args, (*kind)->foreign[i]) != NULL)
@@ -113,14 +126,14 @@ int sn_command_synth(int argc, char **argv) {
   sn_error err;
   const synth_kind *kind;
   int64_t written = 0;
-  if (sn_args_parse(OPTIONS, "ecg|eeg", 1, 1, argc, argv, &args, &err) != SN_OK) {
+  if (sn_args_parse(OPTIONS, "ecg|eeg|meg", 1, 1, argc, argv, &args, &err) != SN_OK) {
     fprintf(stderr, "sonde synth: %s\n", err.message);
     return 2;
   }
   if (sn_args_wants_help(args)) {
-    sn_args_print_help(OPTIONS, "synth", "ecg|eeg",
+    sn_args_print_help(OPTIONS, "synth", "ecg|eeg|meg",
                        "A synthetic cohort with labels: ecg as WFDB records (modalities/ecg/synth_ecg.h), eeg as BIDS "
-                       "with EDF+ (modalities/eeg/synth_eeg.h).");
+                       "with EDF+, meg as BIDS with FIF (modalities/eeg/synth_eeg.h, synth_meg.h).");
     sn_args_destroy(args);
     return 0;
   }
