@@ -81,7 +81,8 @@ static _Noreturn void be_the_child(sn_status (*work)(void *, sn_child_pipe *, sn
   if (limits->memory > 0) limit(RLIMIT_AS, address_space() + (double)limits->memory);
 #endif
   sn_status status = work(context, &pipe, &error);
-  bool sent = write_all(fd, &end, sizeof end) && write_all(fd, &status, sizeof status) && write_all(fd, &error, sizeof error);
+  bool sent =
+      write_all(fd, &end, sizeof end) && write_all(fd, &status, sizeof status) && write_all(fd, &error, sizeof error);
   _exit(sent ? 0 : 1); /* without the parent's exit handlers and buffers */
 }
 
@@ -165,7 +166,8 @@ static sn_status judge(const collector *c, const outcome *o, int wait_status, co
   if (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGXCPU)
     return sn_fail(err, SN_E_CORRUPT, "%s: reading it takes more than %g s of processor time", what, limits->cpu_s);
   if (WIFSIGNALED(wait_status))
-    return sn_fail(err, SN_E_CORRUPT, "%s: the process that read it was ended by signal %d", what, WTERMSIG(wait_status));
+    return sn_fail(err, SN_E_CORRUPT, "%s: the process that read it was ended by signal %d", what,
+                   WTERMSIG(wait_status));
   return sn_fail(err, SN_E_CORRUPT, "%s: the process that read it ended without a result", what);
 }
 

@@ -131,7 +131,8 @@ static void look_at(const sn_recording *r) {
   }
   sn_annotations_destroy(list);
   for (int64_t c = 0; c < r->n_channels; c++)
-    if (sn_utf8_error(r->channels[c].name, (int64_t)strlen(r->channels[c].name)) >= 0) broken("a name that is not UTF-8");
+    if (sn_utf8_error(r->channels[c].name, (int64_t)strlen(r->channels[c].name)) >= 0)
+      broken("a name that is not UTF-8");
 }
 
 void fuzz_recording(const sn_format *format, const char *name, const uint8_t *data, size_t size) {
@@ -184,7 +185,8 @@ int fuzz_corpus(const char *folder, int (*target)(const uint8_t *data, size_t si
     int64_t size;
     snprintf(path, sizeof path, "%s/%s", folder, entries[i].name);
     if (sn_stream_open(path, &stream, NULL) != SN_OK) broken("a file of the corpus cannot be opened");
-    if (sn_stream_read_all(stream, 1 << 20, &bytes, &size, NULL) != SN_OK) broken("a file of the corpus cannot be read");
+    if (sn_stream_read_all(stream, 1 << 20, &bytes, &size, NULL) != SN_OK)
+      broken("a file of the corpus cannot be read");
     sn_stream_close(stream);
     target((const uint8_t *)bytes, (size_t)size);
     run_changed(bytes, size, target);

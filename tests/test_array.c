@@ -25,9 +25,10 @@ static void every_array(void **state) {
   static const struct {
     const char *name;
     int64_t modulus; /* of the values, where the type is narrow */
-  } rows[] = {{"ti1.npy", 100}, {"tu1.npy", 100}, {"ti2.npy", 0}, {"tbi2.npy", 0}, {"tu2.npy", 0}, {"ti4.npy", 0}, {"tbi4.npy", 0},
-              {"tu4.npy", 0},   {"ti8.npy", 0},   {"tf4.npy", 0}, {"tbf4.npy", 0}, {"tf8.npy", 0}, {"fortran.npy", 0}, {"rows.npy", 0},
-              {"contiguous.h5", 0}, {"chunked.h5", 0}, {"table.csv", 0}, {"picked.tsv", 0}};
+  } rows[] = {{"ti1.npy", 100},  {"tu1.npy", 100}, {"ti2.npy", 0},     {"tbi2.npy", 0}, {"tu2.npy", 0},
+              {"ti4.npy", 0},    {"tbi4.npy", 0},  {"tu4.npy", 0},     {"ti8.npy", 0},  {"tf4.npy", 0},
+              {"tbf4.npy", 0},   {"tf8.npy", 0},   {"fortran.npy", 0}, {"rows.npy", 0}, {"contiguous.h5", 0},
+              {"chunked.h5", 0}, {"table.csv", 0}, {"picked.tsv", 0}};
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     double values[3][POINTS], one[7], *to[3] = {values[0], values[1], values[2]};
     const int64_t channels[3] = {0, 1, 2};
@@ -41,7 +42,8 @@ static void every_array(void **state) {
     for (int64_t c = 0; c < 3; c++) {
       for (int64_t t = 0; t < POINTS; t++) {
         double expected = (double)(rows[i].modulus > 0 ? (100 * c + t) % rows[i].modulus : 100 * c + t);
-        if (values[c][t] != expected) fail_msg("%s: channel %lld point %lld: %g", rows[i].name, (long long)c, (long long)t, values[c][t]);
+        if (values[c][t] != expected)
+          fail_msg("%s: channel %lld point %lld: %g", rows[i].name, (long long)c, (long long)t, values[c][t]);
       }
       assert_int_equal(sn_recording_read(r, c, 0, 40, 7, one, NULL), SN_OK);
       assert_memory_equal(one, values[c] + 40, sizeof one);
@@ -64,9 +66,10 @@ static format_case opened(const char *name, const char *data, int64_t n, const c
 }
 
 static void fields_of_the_sidecar(void **state) {
-  static const char sidecar[] = "{\"rate\": \"500/3\", \"channels\": [\"Fp1\", \"x\", \"Cz\"], \"units\": [\"mV\", \"mmHg\", \"uV\"],"
-                                "\"kinds\": [\"eeg\", \"other\", \"eeg\"], \"scale\": [0.5, 1, -2], \"positions_m\": [[0, 0.1, 0], null, null],"
-                                "\"bad\": [\"Cz\"], \"reference\": \"A1\"}";
+  static const char sidecar[] =
+      "{\"rate\": \"500/3\", \"channels\": [\"Fp1\", \"x\", \"Cz\"], \"units\": [\"mV\", \"mmHg\", \"uV\"],"
+      "\"kinds\": [\"eeg\", \"other\", \"eeg\"], \"scale\": [0.5, 1, -2], \"positions_m\": [[0, 0.1, 0], null, null],"
+      "\"bad\": [\"Cz\"], \"reference\": \"A1\"}";
   static const char text[] = "# note\r\n1,2,3\r\n,nan,NA\r\n-4e0, 5 ,inf\r\n";
   const double first[3] = {500, NAN, -2000}, second[3] = {2, NAN, 5}, third[3] = {-6, NAN, NAN};
   format_case c = opened("r.csv", text, sizeof text - 1, sidecar);
@@ -211,8 +214,10 @@ static void hdf5_damage(void **state) {
   assert_int_equal(sn_stream_open(SONDE_SOURCE_DIR "/tests/golden/array/chunked.h5", &stream, NULL), SN_OK);
   assert_int_equal(sn_stream_read_all(stream, 1 << 20, &bytes, &n, NULL), SN_OK);
   sn_stream_close(stream);
-  static const char sidecar[] = "{\"rate\": 250, \"channels\": [\"a\", \"b\", \"c\"], \"axes\": \"channels,time\", \"dataset\": \"/raw/eeg\"}";
-  format_case c = opened("r.h5", bytes, n, "{\"rate\": 250, \"channels\": [\"a\", \"b\", \"c\"], \"dataset\": \"/none\"}");
+  static const char sidecar[] =
+      "{\"rate\": 250, \"channels\": [\"a\", \"b\", \"c\"], \"axes\": \"channels,time\", \"dataset\": \"/raw/eeg\"}";
+  format_case c =
+      opened("r.h5", bytes, n, "{\"rate\": 250, \"channels\": [\"a\", \"b\", \"c\"], \"dataset\": \"/none\"}");
   case_must_fail(&c, SN_E_CORRUPT, "no dataset '/none'");
   c = opened("r.h5", bytes, n, "{\"rate\": 250, \"channels\": [\"a\"]}");
   case_must_fail(&c, SN_E_CORRUPT, "states no dataset");

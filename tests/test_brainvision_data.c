@@ -71,14 +71,15 @@ static void compare_channel(const sn_recording *r, const golden_table *t) {
   assert_string_equal(channel->unit_assumed ? "\xC2\xB5V" : channel->raw_unit, t->cells[5]);
   const bool placed = strcmp(t->cells[6], "-") != 0;
   assert_int_equal(channel->has_position, placed);
-  for (int i = 0; i < 3 && placed; i++) assert_true(golden_near(channel->position_m[i], golden_number(t, 6 + i), 1e-12, 0.01));
+  for (int i = 0; i < 3 && placed; i++)
+    assert_true(golden_near(channel->position_m[i], golden_number(t, 6 + i), 1e-12, 0.01));
   double *values = read_all(r, c, n), sum = 0;
   const int64_t places[4] = {0, 1, n / 2, n - 1};
   /* The table is in the unit of the header, and so is what is compared. */
   for (int i = 0; i < 4; i++)
     if (!golden_near(values[places[i]] / channel->unit_scale, golden_number(t, 9 + i), 1e-12, 1e-6))
-      fail_msg("%s %s sample %lld: %.17g, expected %s", t->cells[0], t->cells[4], (long long)places[i], values[places[i]],
-               t->cells[9 + i]);
+      fail_msg("%s %s sample %lld: %.17g, expected %s", t->cells[0], t->cells[4], (long long)places[i],
+               values[places[i]], t->cells[9 + i]);
   for (int64_t i = 0; i < n; i++) sum += values[i];
   assert_true(golden_near(sum / channel->unit_scale, golden_number(t, 13), 1e-9, 1e-3));
   hash_stored(r, c, values, n, hex);
@@ -157,8 +158,8 @@ static void what_else_the_headers_say(void **state) {
   assert_string_equal(r->start_time, "2007-07-16T12:22:40.937454");
   sn_recording_destroy(r);
   r = must_open("test.vhdr", false);
-  const sn_sensor_kind kinds[6] = {SN_SENSOR_OTHER, SN_SENSOR_OTHER, SN_SENSOR_OTHER, SN_SENSOR_OTHER, SN_SENSOR_OTHER,
-                                   SN_SENSOR_TEMPERATURE}; /* BS, microsiemens, ARU, uS, S, degrees */
+  const sn_sensor_kind kinds[6] = {SN_SENSOR_OTHER, SN_SENSOR_OTHER,      SN_SENSOR_OTHER, SN_SENSOR_OTHER,
+                                   SN_SENSOR_OTHER, SN_SENSOR_TEMPERATURE}; /* BS, microsiemens, ARU, uS, S, degrees */
   for (int i = 0; i < 6; i++) assert_int_equal(r->channels[26 + i].kind, kinds[i]);
   assert_true(r->channels[1].unit_assumed && r->channels[2].unit_assumed && !r->channels[3].unit_assumed);
   sn_recording_destroy(r);
@@ -169,7 +170,8 @@ static void damaged_copies(void **state) {
     const char *name;
     sn_status strict, tolerant;
     const char *word;
-  } rows[] = {{"eeg_truncated", SN_E_CORRUPT, SN_E_CORRUPT, "truncated"}, {"eeg_missing", SN_E_IO, SN_E_IO, "eeg"},
+  } rows[] = {{"eeg_truncated", SN_E_CORRUPT, SN_E_CORRUPT, "truncated"},
+              {"eeg_missing", SN_E_IO, SN_E_IO, "eeg"},
               {"channels_zero", SN_E_CORRUPT, SN_E_CORRUPT, "NumberOfChannels"},
               {"sampling_interval_zero", SN_E_CORRUPT, SN_E_CORRUPT, "SamplingInterval"},
               {"marker_beyond_end", SN_OK, SN_OK, "annotation_beyond_end"}};
@@ -182,7 +184,8 @@ static void damaged_copies(void **state) {
       const sn_status expected = tolerant ? rows[i].tolerant : rows[i].strict;
       snprintf(path, sizeof path, "%s/eeg/mutated/brainvision/%s/rec.vhdr", data_folder, rows[i].name);
       sn_status status = sn_recording_open(path, &options, &r, &err);
-      if (status != expected) fail_msg("%s: %s: %s", rows[i].name, sn_status_name(status), status != SN_OK ? err.message : "");
+      if (status != expected)
+        fail_msg("%s: %s: %s", rows[i].name, sn_status_name(status), status != SN_OK ? err.message : "");
       if (status != SN_OK) {
         if (strstr(err.message, rows[i].word) == NULL) fail_msg("%s: %s", rows[i].name, err.message);
         continue;
@@ -219,9 +222,9 @@ int main(void) {
   }
   fclose(there);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(as_mne_reads_them),         cmocka_unit_test(events_as_mne_reads_them),
-      cmocka_unit_test(by_any_of_the_three),       cmocka_unit_test(what_else_the_headers_say),
-      cmocka_unit_test(damaged_copies),            cmocka_unit_test(other_systems),
+      cmocka_unit_test(as_mne_reads_them),   cmocka_unit_test(events_as_mne_reads_them),
+      cmocka_unit_test(by_any_of_the_three), cmocka_unit_test(what_else_the_headers_say),
+      cmocka_unit_test(damaged_copies),      cmocka_unit_test(other_systems),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

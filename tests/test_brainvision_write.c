@@ -16,13 +16,25 @@ static const double *const values[2] = {fp1, odd};
 static const sn_brainvision_channel channels[2] = {
     {.name = "Fp1", .unit = NULL, .resolution = 0.5, .has_position = true, .position_m = {-0.03, 0.085, 0.02}},
     {.name = "a, b", .reference = "Cz", .unit = "mV", .resolution = 0.001}};
-static const sn_brainvision_marker markers[4] = {
-    {"Stimulus", "S  1, left", 1200, 3, 1, NULL}, {"New Segment", NULL, 1000, 1, -1, "20200101000020000000"},
-    {"New Segment", NULL, 0, 1, -1, "20200101000000000000"}, {"Comment", "Gr\xC3\xB6\xC3\x9F" "e", 2499, 0, -1, NULL}};
+static const sn_brainvision_marker markers[4] = {{"Stimulus", "S  1, left", 1200, 3, 1, NULL},
+                                                 {"New Segment", NULL, 1000, 1, -1, "20200101000020000000"},
+                                                 {"New Segment", NULL, 0, 1, -1, "20200101000000000000"},
+                                                 {"Comment",
+                                                  "Gr\xC3\xB6\xC3\x9F"
+                                                  "e",
+                                                  2499, 0, -1, NULL}};
 
 static sn_brainvision_file example(sn_brainvision_type type) {
-  return (sn_brainvision_file){.stem = "sub-01_eeg", .type = type, .rate_num = 300, .rate_den = 1, .n_channels = 2, .n_frames = FRAMES,
-                               .channels = channels, .values = values, .n_markers = 4, .markers = markers};
+  return (sn_brainvision_file){.stem = "sub-01_eeg",
+                               .type = type,
+                               .rate_num = 300,
+                               .rate_den = 1,
+                               .n_channels = 2,
+                               .n_frames = FRAMES,
+                               .channels = channels,
+                               .values = values,
+                               .n_markers = 4,
+                               .markers = markers};
 }
 
 static sn_recording *reopen(void) {
@@ -80,7 +92,9 @@ static void round_trip(void **state) {
     assert_string_equal(list->items[2].text, "S  1, left");
     assert_int_equal(list->items[2].sample, 6200);
     assert_int_equal(list->items[2].channel, 1);
-    assert_string_equal(list->items[3].text, "Gr\xC3\xB6\xC3\x9F" "e");
+    assert_string_equal(list->items[3].text,
+                        "Gr\xC3\xB6\xC3\x9F"
+                        "e");
     sn_annotations_destroy(list);
     sn_recording_destroy(r);
   }
@@ -89,7 +103,8 @@ static void round_trip(void **state) {
 static void must_refuse(const sn_brainvision_file *f, const char *word) {
   sn_error err = {0};
   sn_status status = sn_brainvision_write(folder, f, NULL, &err);
-  if (status != SN_E_ARGUMENT || strstr(err.message, word) == NULL) fail_msg("%s: %s", sn_status_name(status), err.message);
+  if (status != SN_E_ARGUMENT || strstr(err.message, word) == NULL)
+    fail_msg("%s: %s", sn_status_name(status), err.message);
 }
 
 static void refused(void **state) {
@@ -144,7 +159,8 @@ static void failing_allocations(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(round_trip), cmocka_unit_test(refused), cmocka_unit_test(failing_allocations)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(round_trip), cmocka_unit_test(refused),
+                                     cmocka_unit_test(failing_allocations)};
   if (mkdtemp(folder) == NULL) return 1;
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   if (sn_remove_tree(folder, NULL) != SN_OK) return 1;

@@ -52,8 +52,8 @@ static sn_status takes_memory(void *context, sn_child_pipe *pipe, sn_error *err)
   return sn_alloc(&memory, 1, (int64_t)256 << 20, "too much", err);
 }
 
-static void must_fail(sn_status (*work)(void *, sn_child_pipe *, sn_error *), const sn_child_limits *limits, sn_status expected,
-                      const char *word) {
+static void must_fail(sn_status (*work)(void *, sn_child_pipe *, sn_error *), const sn_child_limits *limits,
+                      sn_status expected, const char *word) {
   void *out = NULL;
   int64_t n;
   sn_error err = {0};
@@ -102,6 +102,7 @@ static void its_limits(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(what_it_sends), cmocka_unit_test(its_errors), cmocka_unit_test(its_limits)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(what_it_sends), cmocka_unit_test(its_errors),
+                                     cmocka_unit_test(its_limits)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

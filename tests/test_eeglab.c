@@ -49,7 +49,8 @@ static void check_channels(const sn_recording *r, double x) {
   assert_string_equal(r->channels[0].unit, "uV");
   assert_true(r->channels[0].unit_assumed && r->channels[0].has_position && !r->channels[2].has_position);
   /* X 80 to the nose, Y 27 to the left. */
-  assert_true(fabs(r->channels[0].position_m[0] + 27 * x) < 1e-12 && fabs(r->channels[0].position_m[1] - 80 * x) < 1e-12);
+  assert_true(fabs(r->channels[0].position_m[0] + 27 * x) < 1e-12 &&
+              fabs(r->channels[0].position_m[1] - 80 * x) < 1e-12);
   assert_true(fabs(r->channels[1].position_m[2] - 85 * x) < 1e-12);
   assert_string_equal(r->reference, "common");
   assert_int_equal(r->rate_num, 128);
@@ -67,7 +68,9 @@ static void check_events(const sn_recording *r) {
   assert_true(isnan(list->items[1].duration_s));
   assert_string_equal(list->items[1].code, "255");
   assert_int_equal(list->items[2].sample, 1279);
-  assert_string_equal(list->items[2].text, "Gr\xC3\xB6\xC3\x9F" "e");
+  assert_string_equal(list->items[2].text,
+                      "Gr\xC3\xB6\xC3\x9F"
+                      "e");
   sn_annotations_destroy(list);
 }
 
@@ -75,8 +78,9 @@ static void every_way_to_store(void **state) {
   static const struct {
     const char *name, *warning;
     double x;
-  } rows[] = {{"inside.set", "position_unit_assumed", 0.001}, {"plain.set", "unit_absent", 0.001}, {"beside.set", "unit_absent", 0.001},
-              {"renamed.set", "data_file_renamed", 0.001}, {"fields.set", "unit_absent", 0.001}, {"inside73.set", "unit_absent", 0.001}};
+  } rows[] = {{"inside.set", "position_unit_assumed", 0.001}, {"plain.set", "unit_absent", 0.001},
+              {"beside.set", "unit_absent", 0.001},           {"renamed.set", "data_file_renamed", 0.001},
+              {"fields.set", "unit_absent", 0.001},           {"inside73.set", "unit_absent", 0.001}};
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     sn_recording *r = must_open(rows[i].name);
     assert_int_equal(r->n_segments, 1);
@@ -225,9 +229,10 @@ static void failing_allocations(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_way_to_store), cmocka_unit_test(trials_are_segments), cmocka_unit_test(boundaries_are_joins),
-      cmocka_unit_test(truncated_anywhere), cmocka_unit_test(data_file_too_short), cmocka_unit_test(hostile_hdf5),
-      cmocka_unit_test(no_such_file),       cmocka_unit_test(failing_allocations),
+      cmocka_unit_test(every_way_to_store),   cmocka_unit_test(trials_are_segments),
+      cmocka_unit_test(boundaries_are_joins), cmocka_unit_test(truncated_anywhere),
+      cmocka_unit_test(data_file_too_short),  cmocka_unit_test(hostile_hdf5),
+      cmocka_unit_test(no_such_file),         cmocka_unit_test(failing_allocations),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

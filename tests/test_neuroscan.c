@@ -1,5 +1,6 @@
 /* needs: full */
-/* Neuroscan on hand-made files (golden/make_neuroscan.py, which had MNE-Python read them to the same values), and damage. */
+/* Neuroscan on hand-made files (golden/make_neuroscan.py, which had MNE-Python read them to the same values), and
+ * damage. */
 #include "alloc_fault.h"
 #include "format_case.h"
 
@@ -134,7 +135,7 @@ static void failing_allocations(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(values_and_events), cmocka_unit_test(damage), cmocka_unit_test(truncated_anywhere),
-                                     cmocka_unit_test(failing_allocations)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(values_and_events), cmocka_unit_test(damage),
+                                     cmocka_unit_test(truncated_anywhere), cmocka_unit_test(failing_allocations)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

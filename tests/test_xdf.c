@@ -37,8 +37,10 @@ static void put_header(builder *b, uint32_t id, const char *format, int channels
   builder c = {.n = 0};
   char xml[2048];
   put(&c, &id, 4);
-  snprintf(xml, sizeof xml, "<?xml version=\"1.0\"?><info><name>stream %u</name><type>EEG</type><channel_count>%d</channel_count>"
-           "<nominal_srate>%s</nominal_srate><channel_format>%s</channel_format>%s</info>", id, channels, rate, format, more);
+  snprintf(xml, sizeof xml,
+           "<?xml version=\"1.0\"?><info><name>stream %u</name><type>EEG</type><channel_count>%d</channel_count>"
+           "<nominal_srate>%s</nominal_srate><channel_format>%s</channel_format>%s</info>",
+           id, channels, rate, format, more);
   put(&c, xml, strlen(xml));
   put_chunk(b, 2, &c);
 }
@@ -88,8 +90,8 @@ static format_case opened(const builder *b, bool tolerant) {
   return c;
 }
 
-#define CHANNELS                                                                                                    \
-  "<desc><channels><channel><label>Fp1</label><unit>microvolts</unit><type>EEG</type></channel>"                    \
+#define CHANNELS                                                                                 \
+  "<desc><channels><channel><label>Fp1</label><unit>microvolts</unit><type>EEG</type></channel>" \
   "<channel><label>a&amp;b</label><unit>mV</unit><type>ECG</type></channel></channels></desc>"
 
 /* ---- tests ---- */
@@ -155,7 +157,9 @@ static void gaps_and_texts(void **state) {
   put_floats(&b, 1, 50, 0.1, 20);
   put_floats(&b, 1, 55, 0.1, 10);
   put_text(&b, 2, 49, "before");
-  put_text(&b, 2, 50.52, "Gr\xF6\xDF" "e"); /* Latin-1 */
+  put_text(&b, 2, 50.52,
+           "Gr\xF6\xDF"
+           "e"); /* Latin-1 */
   put_text(&b, 2, 53, "in the gap");
   put_text(&b, 2, 55.5, "behind");
   put_text(&b, 2, 99, "after");
@@ -166,7 +170,9 @@ static void gaps_and_texts(void **state) {
   assert_int_equal(c.recording->segments[1].start_frame, 50);
   sn_annotations *list = case_annotations(&c);
   assert_int_equal(list->n, 3);
-  assert_string_equal(list->items[0].text, "Gr\xC3\xB6\xC3\x9F" "e");
+  assert_string_equal(list->items[0].text,
+                      "Gr\xC3\xB6\xC3\x9F"
+                      "e");
   assert_string_equal(list->items[0].code, "stream 2");
   assert_int_equal(list->items[0].sample, 5);
   assert_true(fabs(list->items[0].onset_s - 0.52) < 1e-9);
@@ -232,8 +238,9 @@ static void damage(void **state) {
   static const struct {
     const char *format, *rate, *more, *word;
     int channels;
-  } rows[] = {{"float32", "10", "<desc>", "malformed", 1}, {"float16", "10", "", "channel_format", 1}, {"float32", "-1", "", "nominal_srate", 1},
-              {"float32", "x", "", "nominal_srate", 1},    {"float32", "10", "", "channel_count", 0},  {"float32", "0", "", "no numeric stream", 1}};
+  } rows[] = {{"float32", "10", "<desc>", "malformed", 1}, {"float16", "10", "", "channel_format", 1},
+              {"float32", "-1", "", "nominal_srate", 1},   {"float32", "x", "", "nominal_srate", 1},
+              {"float32", "10", "", "channel_count", 0},   {"float32", "0", "", "no numeric stream", 1}};
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     begin(&b);
     put_header(&b, 1, rows[i].format, rows[i].channels, rows[i].rate, rows[i].more);
@@ -305,7 +312,8 @@ static void the_minimal_example(void **state) {
     assert_int_equal(sn_recording_read(r, c, 0, 0, 9, values, NULL), SN_OK);
     assert_true(values[0] == first[c] && values[8] == last[c]);
   }
-  /* The numbers' clock is put back by 0.1 s, the texts' has no offsets: "Hello" at 5.2 s is 0.2 s behind the first sample at 5.0. */
+  /* The numbers' clock is put back by 0.1 s, the texts' has no offsets: "Hello" at 5.2 s is 0.2 s behind the first
+   * sample at 5.0. */
   assert_int_equal(sn_recording_annotations(r, NULL, &list, NULL), SN_OK);
   assert_string_equal(list->items[1].text, "Hello");
   assert_true(fabs(list->items[1].onset_s - 0.2) < 1e-9);
@@ -349,10 +357,18 @@ static void xml(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(channels_and_values), cmocka_unit_test(unit_unknown), cmocka_unit_test(the_biggest_stream_and_the_rest),
-      cmocka_unit_test(gaps_and_texts),      cmocka_unit_test(clocks),       cmocka_unit_test(clock_reset),
-      cmocka_unit_test(damage),              cmocka_unit_test(truncated_anywhere), cmocka_unit_test(failing_allocations),
-      cmocka_unit_test(the_minimal_example), cmocka_unit_test(the_example_of_clock_resets), cmocka_unit_test(xml),
+      cmocka_unit_test(channels_and_values),
+      cmocka_unit_test(unit_unknown),
+      cmocka_unit_test(the_biggest_stream_and_the_rest),
+      cmocka_unit_test(gaps_and_texts),
+      cmocka_unit_test(clocks),
+      cmocka_unit_test(clock_reset),
+      cmocka_unit_test(damage),
+      cmocka_unit_test(truncated_anywhere),
+      cmocka_unit_test(failing_allocations),
+      cmocka_unit_test(the_minimal_example),
+      cmocka_unit_test(the_example_of_clock_resets),
+      cmocka_unit_test(xml),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

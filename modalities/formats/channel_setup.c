@@ -27,7 +27,8 @@ static sn_status set_unit(sn_recording *r, int64_t channel, const char *default_
   sn_channel *c = &r->channels[channel];
   const char *unit = c->raw_unit;
   c->unit_assumed = unit[0] == '\0';
-  if (c->unit_assumed) unit = options->assume_unit != NULL ? options->assume_unit : default_unit != NULL ? default_unit : "";
+  if (c->unit_assumed)
+    unit = options->assume_unit != NULL ? options->assume_unit : default_unit != NULL ? default_unit : "";
   bool known = sn_unit_canonical(unit, c->kind, c->unit, &c->unit_scale);
   if (!known && options->assume_unit != NULL) {
     c->unit_assumed = true;
@@ -39,7 +40,8 @@ static sn_status set_unit(sn_recording *r, int64_t channel, const char *default_
   c->uncalibrated = !known;
   c->unit_assumed = c->unit_assumed && known;
   if (c->unit_assumed)
-    return sn_recording_warn(r, "unit_absent", c->raw_name, err, "channel '%s': no unit, %s is assumed", c->raw_name, c->unit);
+    return sn_recording_warn(r, "unit_absent", c->raw_name, err, "channel '%s': no unit, %s is assumed", c->raw_name,
+                             c->unit);
   if (!known)
     return sn_recording_warn(r, "unit_unknown", c->raw_name, err,
                              "channel '%s': %s%s%s: its values cannot be given in a unit", c->raw_name,
@@ -49,7 +51,8 @@ static sn_status set_unit(sn_recording *r, int64_t channel, const char *default_
 }
 
 sn_status sn_channel_setup(sn_recording *r, int64_t channel, const char *raw_name, const char *raw_unit,
-                           const char *default_unit, sn_sensor_kind kind, const sn_open_options *options, sn_error *err) {
+                           const char *default_unit, sn_sensor_kind kind, const sn_open_options *options,
+                           sn_error *err) {
   sn_channel *c = &r->channels[channel];
   char unit[SN_UNIT_NAME];
   double scale;
@@ -65,7 +68,8 @@ sn_status sn_channel_setup(sn_recording *r, int64_t channel, const char *raw_nam
   c->kind = kind != SN_SENSOR_NONE ? kind : parsed.kind != SN_SENSOR_NONE ? parsed.kind : SN_SENSOR_EEG;
   const bool voltage = c->raw_unit[0] == '\0' || sn_unit_canonical(c->raw_unit, SN_SENSOR_EEG, unit, &scale);
   if (!voltage)
-    c->kind = sn_unit_canonical(c->raw_unit, SN_SENSOR_TEMPERATURE, unit, &scale) ? SN_SENSOR_TEMPERATURE : SN_SENSOR_OTHER;
+    c->kind =
+        sn_unit_canonical(c->raw_unit, SN_SENSOR_TEMPERATURE, unit, &scale) ? SN_SENSOR_TEMPERATURE : SN_SENSOR_OTHER;
   else if (c->kind == SN_SENSOR_TEMPERATURE || c->kind == SN_SENSOR_PRESSURE)
     c->kind = SN_SENSOR_OTHER;
   return set_unit(r, channel, default_unit, options, err);
@@ -114,12 +118,16 @@ bool sn_decimal_ratio(const char *text, int64_t *num, int64_t *den) {
   if (!sn_parse_f64(text, false, &value) || !(value > 0)) return false;
   for (const char *p = text; *p != '\0' && plain; p++) {
     if (isspace((unsigned char)*p) || (*p == '+' && digits == 0)) continue;
-    if (*p == '.') point = true;
-    else if (!isdigit((unsigned char)*p)) plain = false;
+    if (*p == '.')
+      point = true;
+    else if (!isdigit((unsigned char)*p))
+      plain = false;
     else {
       if (digits > 0 || *p != '0') digits++;
-      if (digits > 9 || (point && ++behind > 15)) plain = false;
-      else mantissa = mantissa * 10 + (*p - '0');
+      if (digits > 9 || (point && ++behind > 15))
+        plain = false;
+      else
+        mantissa = mantissa * 10 + (*p - '0');
     }
   }
   if (!plain) return sn_double_ratio(value, num, den);

@@ -25,7 +25,8 @@ const char *sn_known_kind(const char *name, const uint8_t *head, int64_t n, cons
   if (is_egi(head, n)) return "an EGI simple binary file";
   if (n >= 5 && memcmp(head, "Npts=", 5) == 0) return "a BESA average (.avr)";
   if (n >= 11 && memcmp(head, "TimePoints=", 11) == 0) return "a BESA average (.mul)";
-  if (n >= 4 && memcmp(head, "RIFF", 4) == 0 && sn_equal_nocase(extension, ".cnt")) return "an ANT EEProbe recording (.cnt)";
+  if (n >= 4 && memcmp(head, "RIFF", 4) == 0 && sn_equal_nocase(extension, ".cnt"))
+    return "an ANT EEProbe recording (.cnt)";
   if (sn_equal_nocase(extension, ".head") && holds(head, n, "num_channels=") && holds(head, n, "sample_freq="))
     return "a Nicolet header (.head)";
   if (sn_equal_nocase(extension, ".data") && folder != NULL &&

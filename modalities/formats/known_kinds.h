@@ -1,4 +1,5 @@
-/* Formats of recordings that this version knows by sight and does not read: told apart from damage and from no recording. */
+/* Formats of recordings that this version knows by sight and does not read: told apart from damage and from no
+ * recording. */
 #ifndef SN_MODALITIES_KNOWN_KINDS_H
 #define SN_MODALITIES_KNOWN_KINDS_H
 

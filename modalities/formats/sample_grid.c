@@ -24,21 +24,25 @@ sn_status sn_grid_set_layout(sn_grid *grid, bool vectorized, sn_error *err) {
   if (!fits)
     return sn_fail(err, SN_E_CORRUPT, "%lld channels of %lld samples pass 64 bits", (long long)grid->n_channels,
                    (long long)grid->n_frames);
-  if (vectorized) grid->frame_bytes = size;
-  else grid->channel_bytes = size;
+  if (vectorized)
+    grid->frame_bytes = size;
+  else
+    grid->channel_bytes = size;
   return SN_OK;
 }
 
 sn_status sn_grid_attach(sn_grid *grid, sn_error *err) {
   int64_t last_frame, last_channel, end, size = sn_stream_size(grid->stream);
   if (size < 0) SN_TRY(sn_stream_check(grid->stream, err));
-  bool fits = grid->n_frames > 0 && grid->n_channels > 0 && sn_mul_ok(grid->n_frames - 1, grid->frame_bytes, &last_frame) &&
+  bool fits = grid->n_frames > 0 && grid->n_channels > 0 &&
+              sn_mul_ok(grid->n_frames - 1, grid->frame_bytes, &last_frame) &&
               sn_mul_ok(grid->n_channels - 1, grid->channel_bytes, &last_channel) &&
               sn_add_ok(last_frame, last_channel, &end) && sn_add_ok(end, grid->offset, &end) &&
               sn_add_ok(end, sn_grid_type_bytes(grid->type), &end) && end <= size;
   /* As float64 the grid must fit in 64 bits as well: readers allocate that much. */
   int64_t cells;
-  fits = fits && sn_mul_ok(grid->n_frames, grid->n_channels, &cells) && sn_mul_ok(cells, (int64_t)sizeof(double), &cells);
+  fits =
+      fits && sn_mul_ok(grid->n_frames, grid->n_channels, &cells) && sn_mul_ok(cells, (int64_t)sizeof(double), &cells);
   if (!fits)
     return sn_fail_at(err, SN_E_CORRUPT, size, -1, NULL,
                       "'%s': %lld channels of %lld samples from byte %lld do not lie inside its %lld bytes",
@@ -61,8 +65,8 @@ sn_status sn_grid_attach_memory(sn_grid *grid, void *values, const char *name, s
   return status;
 }
 
-sn_status sn_grid_set_segments(sn_recording *r, sn_grid *grid, const int64_t *first, int64_t n, const int64_t *gap_frames,
-                               sn_error *err) {
+sn_status sn_grid_set_segments(sn_recording *r, sn_grid *grid, const int64_t *first, int64_t n,
+                               const int64_t *gap_frames, sn_error *err) {
   sn_free(r->segments);
   r->segments = NULL;
   r->n_segments = 0;
@@ -92,8 +96,10 @@ int64_t sn_grid_time_frame(const sn_recording *r, const sn_grid *grid, int64_t f
   int64_t low = 0, high = r->n_segments;
   while (high - low > 1) {
     int64_t middle = low + (high - low) / 2;
-    if (grid->first_frame[middle] <= frame) low = middle;
-    else high = middle;
+    if (grid->first_frame[middle] <= frame)
+      low = middle;
+    else
+      high = middle;
   }
   return r->segments[low].start_frame + frame - grid->first_frame[low];
 }
@@ -115,18 +121,18 @@ static inline uint16_t swap16(uint16_t v) { return (uint16_t)(v << 8 | v >> 8); 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "sample grids are decoded on little-endian machines"
 #endif
-#define DECODER(name, type, raw, swap)                                                                             \
-  MANY_LANES static void decode_##name(const uint8_t *restrict bytes, int64_t stride, int64_t n, double scale,     \
-                                       double baseline, double *restrict out) {                                    \
-    for (int64_t i = 0; i < n; i++) {                                                                              \
-      raw bits;                                                                                                    \
-      type v;                                                                                                      \
-      memcpy(&bits, bytes + i * stride, sizeof bits);                                                              \
-      bits = swap(bits);                                                                                           \
-      memcpy(&v, &bits, sizeof v);                                                                                 \
-      double value = ((double)v - baseline) * scale;                                                               \
-      out[i] = value;                                                                                              \
-    }                                                                                                              \
+#define DECODER(name, type, raw, swap)                                                                         \
+  MANY_LANES static void decode_##name(const uint8_t *restrict bytes, int64_t stride, int64_t n, double scale, \
+                                       double baseline, double *restrict out) {                                \
+    for (int64_t i = 0; i < n; i++) {                                                                          \
+      raw bits;                                                                                                \
+      type v;                                                                                                  \
+      memcpy(&bits, bytes + i * stride, sizeof bits);                                                          \
+      bits = swap(bits);                                                                                       \
+      memcpy(&v, &bits, sizeof v);                                                                             \
+      double value = ((double)v - baseline) * scale;                                                           \
+      out[i] = value;                                                                                          \
+    }                                                                                                          \
   }
 #define SAME(x) (x)
 DECODER(i8, int8_t, uint8_t, SAME)
@@ -158,7 +164,8 @@ static void decode(const sn_grid *grid, int64_t channel, const uint8_t *bytes, i
   static const decoder swapped[] = {decode_i8,          decode_u8,          decode_i16_swapped,
                                     decode_u16_swapped, decode_i32_swapped, decode_u32_swapped,
                                     decode_i64_swapped, decode_f32_swapped, decode_f64_swapped};
-  (grid->big_endian ? swapped : plain)[grid->type](bytes, stride, n, grid->scale[channel], grid->baseline[channel], out);
+  (grid->big_endian ? swapped : plain)[grid->type](bytes, stride, n, grid->scale[channel], grid->baseline[channel],
+                                                   out);
   if (grid->type >= SN_GRID_F32) infinite_to_missing(out, n);
 }
 
@@ -169,14 +176,15 @@ static void decode(const sn_grid *grid, int64_t channel, const uint8_t *bytes, i
 #define WITH_AVX2 __attribute__((target("avx2")))
 
 WITH_AVX2 static inline void put_eight(__m128i v, __m256d baseline, __m256d scale, double *out) {
-  __m256d low = _mm256_cvtepi32_pd(_mm_cvtepi16_epi32(v)), high = _mm256_cvtepi32_pd(_mm_cvtepi16_epi32(_mm_srli_si128(v, 8)));
+  __m256d low = _mm256_cvtepi32_pd(_mm_cvtepi16_epi32(v)),
+          high = _mm256_cvtepi32_pd(_mm_cvtepi16_epi32(_mm_srli_si128(v, 8)));
   _mm256_storeu_pd(out, _mm256_mul_pd(_mm256_sub_pd(low, baseline), scale));
   _mm256_storeu_pd(out + 4, _mm256_mul_pd(_mm256_sub_pd(high, baseline), scale));
 }
 
 /* Eight channels of int16, n frames (a multiple of 8). out[c] + at. */
-WITH_AVX2 static void decode_eight_i16(const uint8_t *bytes, int64_t stride, int64_t n, const double *scale, const double *baseline,
-                                       double *const *out, int64_t at) {
+WITH_AVX2 static void decode_eight_i16(const uint8_t *bytes, int64_t stride, int64_t n, const double *scale,
+                                       const double *baseline, double *const *out, int64_t at) {
   for (int64_t t = 0; t < n; t += 8) {
     __m128i r[8], a[8], b[8], c[8];
     for (int i = 0; i < 8; i++) r[i] = _mm_loadu_si128((const __m128i *)(bytes + (t + i) * stride));
@@ -199,15 +207,17 @@ WITH_AVX2 static void decode_eight_i16(const uint8_t *bytes, int64_t stride, int
 }
 
 /* Four channels of float, n frames (a multiple of 4); what is not finite becomes NaN. */
-WITH_AVX2 static void decode_four_f32(const uint8_t *bytes, int64_t stride, int64_t n, const double *scale, const double *baseline,
-                                      double *const *out, int64_t at) {
-  const __m256d size = _mm256_castsi256_pd(_mm256_set1_epi64x(INT64_MAX)), most = _mm256_set1_pd(1.7976931348623157e308);
+WITH_AVX2 static void decode_four_f32(const uint8_t *bytes, int64_t stride, int64_t n, const double *scale,
+                                      const double *baseline, double *const *out, int64_t at) {
+  const __m256d size = _mm256_castsi256_pd(_mm256_set1_epi64x(INT64_MAX)),
+                most = _mm256_set1_pd(1.7976931348623157e308);
   for (int64_t t = 0; t < n; t += 4) {
     __m128 r[4];
     for (int i = 0; i < 4; i++) r[i] = _mm_loadu_ps((const float *)(const void *)(bytes + (t + i) * stride));
     _MM_TRANSPOSE4_PS(r[0], r[1], r[2], r[3]);
     for (int k = 0; k < 4; k++) {
-      __m256d v = _mm256_mul_pd(_mm256_sub_pd(_mm256_cvtps_pd(r[k]), _mm256_set1_pd(baseline[k])), _mm256_set1_pd(scale[k]));
+      __m256d v =
+          _mm256_mul_pd(_mm256_sub_pd(_mm256_cvtps_pd(r[k]), _mm256_set1_pd(baseline[k])), _mm256_set1_pd(scale[k]));
       __m256d finite = _mm256_cmp_pd(_mm256_and_pd(v, size), most, _CMP_LE_OQ);
       _mm256_storeu_pd(out[k] + at + t, _mm256_blendv_pd(_mm256_set1_pd((double)NAN), v, finite));
     }
@@ -215,25 +225,27 @@ WITH_AVX2 static void decode_four_f32(const uint8_t *bytes, int64_t stride, int6
 }
 
 /* How many of the channels from i on were decoded together; 0: this one goes alone. */
-static int64_t decode_group(const sn_grid *grid, const uint8_t *frames, const int64_t *channels, int64_t n_channels, int64_t n,
-                            double *const *values, int64_t at) {
+static int64_t decode_group(const sn_grid *grid, const uint8_t *frames, const int64_t *channels, int64_t n_channels,
+                            int64_t n, double *const *values, int64_t at) {
   const bool words = grid->type == SN_GRID_I16;
   const int64_t width = words ? 8 : 4, first = channels[0];
-  if ((!words && grid->type != SN_GRID_F32) || grid->big_endian || n_channels < width || grid->channel_bytes != (words ? 2 : 4) ||
-      !__builtin_cpu_supports("avx2"))
+  if ((!words && grid->type != SN_GRID_F32) || grid->big_endian || n_channels < width ||
+      grid->channel_bytes != (words ? 2 : 4) || !__builtin_cpu_supports("avx2"))
     return 0;
   for (int64_t k = 1; k < width; k++)
     if (channels[k] != first + k) return 0;
   const uint8_t *bytes = frames + first * grid->channel_bytes;
   const int64_t whole = n / width * width;
-  (words ? decode_eight_i16 : decode_four_f32)(bytes, grid->frame_bytes, whole, grid->scale + first, grid->baseline + first, values, at);
+  (words ? decode_eight_i16 : decode_four_f32)(bytes, grid->frame_bytes, whole, grid->scale + first,
+                                               grid->baseline + first, values, at);
   for (int64_t k = 0; k < width && whole < n; k++)
-    decode(grid, first + k, bytes + k * grid->channel_bytes + whole * grid->frame_bytes, grid->frame_bytes, n - whole, values[k] + at + whole);
+    decode(grid, first + k, bytes + k * grid->channel_bytes + whole * grid->frame_bytes, grid->frame_bytes, n - whole,
+           values[k] + at + whole);
   return width;
 }
 #else
-static int64_t decode_group(const sn_grid *grid, const uint8_t *frames, const int64_t *channels, int64_t n_channels, int64_t n,
-                            double *const *values, int64_t at) {
+static int64_t decode_group(const sn_grid *grid, const uint8_t *frames, const int64_t *channels, int64_t n_channels,
+                            int64_t n, double *const *values, int64_t at) {
   return 0;
 }
 #endif
@@ -256,8 +268,8 @@ static sn_status read_one(const sn_grid *grid, int64_t channel, int64_t frame, i
       values += n;
     } else {
       double whole[FRAMES_AT_ONCE];
-      const sn_grid bare = {.type = grid->type, .big_endian = grid->big_endian, .scale = &(double){1},
-                            .baseline = &(double){0}};
+      const sn_grid bare = {
+          .type = grid->type, .big_endian = grid->big_endian, .scale = &(double){1}, .baseline = &(double){0}};
       for (int64_t i = 0; i < n; i += FRAMES_AT_ONCE) {
         int64_t k = n - i < FRAMES_AT_ONCE ? n - i : FRAMES_AT_ONCE;
         decode(&bare, 0, buffer + i * stride, stride, k, whole);
@@ -301,7 +313,8 @@ sn_status sn_grid_read_channels(const sn_recording *r, const int64_t *channels, 
                                 (n - 1) * grid->frame_bytes + span, err));
     for (int64_t i = 0; i < n_channels;) {
       int64_t taken = decode_group(grid, buffer, channels + i, n_channels - i, n, values + i, done);
-      if (taken == 0) decode(grid, channels[i], buffer + channels[i] * grid->channel_bytes, grid->frame_bytes, n, values[i] + done);
+      if (taken == 0)
+        decode(grid, channels[i], buffer + channels[i] * grid->channel_bytes, grid->frame_bytes, n, values[i] + done);
       i += taken > 0 ? taken : 1;
     }
     done += n;
@@ -370,7 +383,7 @@ void sn_grid_destroy(sn_recording *r) {
   sn_free(r->self);
 }
 
-const sn_recording_vtable sn_grid_integers = {sn_grid_read,        sn_grid_read_channels, sn_grid_read_stored,
-                                              sn_grid_annotations, NULL,                  sn_grid_destroy};
+const sn_recording_vtable sn_grid_integers = {
+    sn_grid_read, sn_grid_read_channels, sn_grid_read_stored, sn_grid_annotations, NULL, sn_grid_destroy};
 const sn_recording_vtable sn_grid_reals = {sn_grid_read, sn_grid_read_channels, NULL, sn_grid_annotations,
                                            NULL,         sn_grid_destroy};

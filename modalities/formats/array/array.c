@@ -14,15 +14,17 @@ enum { NAME = 256, MOST_SIDECAR = 1 << 24, MOST_CHANNELS = 1 << 16 };
 
 static sn_status bad(const array_sidecar *s, const char *key, const char *expected, sn_error *err) {
   const sn_json *value = sn_json_get(s->json, key);
-  return sn_fail_at(err, SN_E_CORRUPT, -1, value != NULL ? sn_json_line(value) : -1, key, "'%s': \"%s\" %s: expected %s", s->file,
-                    key, value != NULL ? "is something else" : "is absent", expected);
+  return sn_fail_at(err, SN_E_CORRUPT, -1, value != NULL ? sn_json_line(value) : -1, key,
+                    "'%s': \"%s\" %s: expected %s", s->file, key, value != NULL ? "is something else" : "is absent",
+                    expected);
 }
 
 /* ---- the sidecar ---- */
 
 static sn_status check_keys(const array_sidecar *s, sn_error *err) {
-  static const char *const keys[] = {"rate", "channels", "units", "kinds", "axes", "scale", "positions_m", "reference", "bad", "dataset",
-                                     "header_lines", "delimiter", "columns"};
+  static const char *const keys[] = {"rate",         "channels",    "units",     "kinds", "axes",
+                                     "scale",        "positions_m", "reference", "bad",   "dataset",
+                                     "header_lines", "delimiter",   "columns"};
   const int64_t n_keys = (int64_t)(sizeof keys / sizeof keys[0]);
   for (int64_t i = 0; i < sn_json_length(s->json); i++) {
     const char *key = sn_json_key(s->json, i);
@@ -30,8 +32,9 @@ static sn_status check_keys(const array_sidecar *s, sn_error *err) {
     for (int64_t k = 0; k < n_keys; k++) known |= strcmp(keys[k], key) == 0;
     if (known) continue;
     const char *nearest = sn_nearest_name(key, keys, n_keys);
-    return sn_fail_at(err, SN_E_CORRUPT, -1, sn_json_line(sn_json_at(s->json, i)), key, "'%s': unknown key \"%.40s\"%s%s%s", s->file, key,
-                      nearest != NULL ? "; did you mean \"" : "", nearest != NULL ? nearest : "", nearest != NULL ? "\"?" : "");
+    return sn_fail_at(err, SN_E_CORRUPT, -1, sn_json_line(sn_json_at(s->json, i)), key,
+                      "'%s': unknown key \"%.40s\"%s%s%s", s->file, key, nearest != NULL ? "; did you mean \"" : "",
+                      nearest != NULL ? nearest : "", nearest != NULL ? "\"?" : "");
   }
   return SN_OK;
 }
@@ -57,7 +60,8 @@ static sn_status take_rate(array_sidecar *s, sn_error *err) {
     char first[24];
     if (slash == NULL || slash - text >= (int)sizeof first) return bad(s, "rate", expected, err);
     snprintf(first, sizeof first, "%.*s", (int)(slash - text), text);
-    if (!sn_parse_i64(first, &s->rate_num) || !sn_parse_i64(slash + 1, &s->rate_den) || s->rate_num < 1 || s->rate_den < 1)
+    if (!sn_parse_i64(first, &s->rate_num) || !sn_parse_i64(slash + 1, &s->rate_den) || s->rate_num < 1 ||
+        s->rate_den < 1)
       return bad(s, "rate", expected, err);
     int64_t g = sn_gcd(s->rate_num, s->rate_den);
     s->rate_num /= g;
@@ -90,7 +94,8 @@ static sn_status check_numbers(const array_sidecar *s, sn_error *err) {
     for (int64_t k = 0; good && k < 3; k++) good = sn_json_as_f64(sn_json_at(p, k), &value) && fabs(value) < 10;
     if (!good) return bad(s, "positions_m", "[x, y, z] in metres, or null", err);
   }
-  if (lines != NULL && (!sn_json_as_i64(lines, &whole) || whole < 0)) return bad(s, "header_lines", "a number from 0", err);
+  if (lines != NULL && (!sn_json_as_i64(lines, &whole) || whole < 0))
+    return bad(s, "header_lines", "a number from 0", err);
   const char *text = delimiter != NULL ? sn_json_as_string(delimiter) : "x";
   if (text == NULL || strlen(text) != 1) return bad(s, "delimiter", "one character", err);
   return SN_OK;
@@ -99,7 +104,8 @@ static sn_status check_numbers(const array_sidecar *s, sn_error *err) {
 static sn_status check_sidecar(array_sidecar *s, sn_error *err) {
   const sn_json *channels = sn_json_get(s->json, "channels"), *axes = sn_json_get(s->json, "axes");
   if (sn_json_kind(s->json) != SN_JSON_OBJECT)
-    return sn_fail_at(err, SN_E_CORRUPT, -1, 1, NULL, "'%s': expected an object with \"rate\" and \"channels\"", s->file);
+    return sn_fail_at(err, SN_E_CORRUPT, -1, 1, NULL, "'%s': expected an object with \"rate\" and \"channels\"",
+                      s->file);
   SN_TRY(check_keys(s, err));
   SN_TRY(take_rate(s, err));
   s->n_channels = channels != NULL ? sn_json_length(channels) : 0;
@@ -144,12 +150,15 @@ static sn_status load_json(const sn_folder *folder, const char *file, sn_json **
 
 sn_status sn_array_set_layout(const array_sidecar *s, const array_shape *shape, sn_grid *grid, sn_error *err) {
   if (shape->n_dims < 1 || shape->n_dims > 2)
-    return sn_fail(err, SN_E_UNSUPPORTED, "'%s': an array of %d dimensions; one and two are read", s->file, shape->n_dims);
+    return sn_fail(err, SN_E_UNSUPPORTED, "'%s': an array of %d dimensions; one and two are read", s->file,
+                   shape->n_dims);
   if (shape->n_dims == 2 && !s->axes_stated) return bad(s, "axes", "\"time,channels\" or \"channels,time\"", err);
   const bool first = shape->n_dims == 1 || s->channels_first;
-  int64_t channels = shape->n_dims == 1 ? 1 : shape->dims[first ? 0 : 1], frames = shape->n_dims == 1 ? shape->dims[0] : shape->dims[first ? 1 : 0];
+  int64_t channels = shape->n_dims == 1 ? 1 : shape->dims[first ? 0 : 1],
+          frames = shape->n_dims == 1 ? shape->dims[0] : shape->dims[first ? 1 : 0];
   if (channels != s->n_channels)
-    return sn_fail(err, SN_E_CORRUPT, "'%s' names %lld channels, the array has %lld", s->file, (long long)s->n_channels, (long long)channels);
+    return sn_fail(err, SN_E_CORRUPT, "'%s' names %lld channels, the array has %lld", s->file, (long long)s->n_channels,
+                   (long long)channels);
   if (frames == 0) return sn_fail(err, SN_E_CORRUPT, "the array of '%s' has no sample", s->file);
   grid->n_channels = channels;
   grid->n_frames = frames;
@@ -174,18 +183,21 @@ static const sn_json *element(const array_sidecar *s, const char *key, int64_t i
   return value != NULL && sn_json_kind(value) == SN_JSON_ARRAY ? sn_json_at(value, i) : value;
 }
 
-static sn_status set_channel(const array_sidecar *s, int64_t i, sn_grid *grid, sn_recording *r, const sn_open_options *options,
-                             sn_error *err) {
+static sn_status set_channel(const array_sidecar *s, int64_t i, sn_grid *grid, sn_recording *r,
+                             const sn_open_options *options, sn_error *err) {
   const char *unit = sn_json_as_string(element(s, "units", i)), *kind_name = sn_json_as_string(element(s, "kinds", i));
   const sn_json *position = element(s, "positions_m", i);
   sn_sensor_kind kind = SN_SENSOR_NONE;
   double scale = 1;
-  if (kind_name != NULL && !kind_of_name(kind_name, &kind)) return bad(s, "kinds", "\"eeg\", \"eog\", \"ecg\", \"emg\", \"other\", ...", err);
-  SN_TRY(sn_channel_setup(r, i, sn_json_as_string(element(s, "channels", i)), unit != NULL ? unit : "", NULL, kind, options, err));
+  if (kind_name != NULL && !kind_of_name(kind_name, &kind))
+    return bad(s, "kinds", "\"eeg\", \"eog\", \"ecg\", \"emg\", \"other\", ...", err);
+  SN_TRY(sn_channel_setup(r, i, sn_json_as_string(element(s, "channels", i)), unit != NULL ? unit : "", NULL, kind,
+                          options, err));
   sn_channel *c = &r->channels[i];
   if (kind != SN_SENSOR_NONE && c->kind != kind)
-    return sn_fail_at(err, SN_E_CORRUPT, -1, -1, c->raw_name, "'%s': the unit '%s' of '%s' is none of a channel of kind %s", s->file, unit,
-                      c->raw_name, kind_name);
+    return sn_fail_at(err, SN_E_CORRUPT, -1, -1, c->raw_name,
+                      "'%s': the unit '%s' of '%s' is none of a channel of kind %s", s->file, unit, c->raw_name,
+                      kind_name);
   if (sn_json_get(s->json, "scale") != NULL) sn_json_as_f64(element(s, "scale", i), &scale);
   c->gain = 1 / scale;
   grid->scale[i] = scale * c->unit_scale;
@@ -199,7 +211,8 @@ static sn_status set_channel(const array_sidecar *s, int64_t i, sn_grid *grid, s
   return SN_OK;
 }
 
-static sn_status set_channels(const array_sidecar *s, sn_grid *grid, sn_recording *r, const sn_open_options *options, sn_error *err) {
+static sn_status set_channels(const array_sidecar *s, sn_grid *grid, sn_recording *r, const sn_open_options *options,
+                              sn_error *err) {
   const char *reference = sn_json_as_string(sn_json_get(s->json, "reference"));
   const sn_json *list = sn_json_get(s->json, "bad");
   SN_TRY(sn_recording_set_channels(r, s->n_channels, err));
@@ -230,13 +243,17 @@ static array_kind kind_of(const char *name) {
   return NO_ARRAY;
 }
 
-static sn_status load_data(const array_sidecar *s, const sn_folder *folder, const char *name, sn_grid *grid, sn_error *err) {
+static sn_status load_data(const array_sidecar *s, const sn_folder *folder, const char *name, sn_grid *grid,
+                           sn_error *err) {
   sn_stream *stream = NULL;
   SN_TRY(sn_folder_open(folder, name, &stream, err));
   switch (kind_of(name)) {
-    case NPY: return sn_array_load_npy(s, stream, name, grid, err);
-    case TEXT: return sn_array_load_text(s, stream, name, grid, err);
-    default: return sn_array_load_hdf5(s, stream, name, grid, err);
+    case NPY:
+      return sn_array_load_npy(s, stream, name, grid, err);
+    case TEXT:
+      return sn_array_load_text(s, stream, name, grid, err);
+    default:
+      return sn_array_load_hdf5(s, stream, name, grid, err);
   }
 }
 
@@ -255,13 +272,16 @@ static sn_status load(array_sidecar *s, const sn_folder *folder, const char *nam
   return sn_grid_set_one_segment(r, grid, err);
 }
 
-static sn_status open_file(sn_folder *folder, const char *name, const sn_open_options *options, sn_recording **out, sn_error *err) {
+static sn_status open_file(sn_folder *folder, const char *name, const sn_open_options *options, sn_recording **out,
+                           sn_error *err) {
   array_sidecar s = {.n_channels = 0};
   sn_grid *grid = NULL;
   sn_recording *r = NULL;
-  if (kind_of(name) == NO_ARRAY || !sidecar_name(name, s.file)) return sn_fail(err, SN_E_FORMAT, "'%.80s' is no array that is read", name);
+  if (kind_of(name) == NO_ARRAY || !sidecar_name(name, s.file))
+    return sn_fail(err, SN_E_FORMAT, "'%.80s' is no array that is read", name);
   if (!sn_folder_has(folder, s.file))
-    return sn_fail(err, SN_E_FORMAT, "'%.80s' is an array without a sidecar: write '%.80s' with its rate, channels, units and axes", name,
+    return sn_fail(err, SN_E_FORMAT,
+                   "'%.80s' is an array without a sidecar: write '%.80s' with its rate, channels, units and axes", name,
                    s.file);
   SN_TRY(sn_alloc(&grid, 1, sizeof *grid, "array", err));
   sn_status status = sn_recording_create(&sn_grid_reals, "array", grid, &r, err);
@@ -271,8 +291,10 @@ static sn_status open_file(sn_folder *folder, const char *name, const sn_open_op
   }
   status = load(&s, folder, name, grid, r, options, err);
   sn_json_destroy(s.json);
-  if (status == SN_OK) *out = r;
-  else sn_recording_destroy(r);
+  if (status == SN_OK)
+    *out = r;
+  else
+    sn_recording_destroy(r);
   return status;
 }
 
@@ -284,7 +306,8 @@ static int sniff(const char *name, const uint8_t *head, int64_t n, const sn_fold
   int score = 0;
   if (kind == NO_ARRAY) return 0;
   if (kind == NPY && n >= 6 && memcmp(head, "\x93NUMPY", 6) == 0) score = 10; /* to say that it needs a sidecar */
-  if (folder == NULL || !sidecar_name(name, sidecar) || !sn_folder_has(folder, sidecar) || load_json(folder, sidecar, &json, NULL) != SN_OK)
+  if (folder == NULL || !sidecar_name(name, sidecar) || !sn_folder_has(folder, sidecar) ||
+      load_json(folder, sidecar, &json, NULL) != SN_OK)
     return score;
   if (sn_json_get(json, "rate") != NULL && sn_json_get(json, "channels") != NULL) score = 80;
   sn_json_destroy(json);

@@ -4,7 +4,8 @@
 
 #ifndef SONDE_HAVE_HDF5
 
-sn_status sn_array_load_hdf5(const array_sidecar *s, sn_stream *stream, const char *name, sn_grid *grid, sn_error *err) {
+sn_status sn_array_load_hdf5(const array_sidecar *s, sn_stream *stream, const char *name, sn_grid *grid,
+                             sn_error *err) {
   sn_stream_close(stream);
   return sn_fail(err, SN_E_UNSUPPORTED, "'%s' is an HDF5 file, and this build has no HDF5", name);
 }
@@ -45,11 +46,24 @@ static bool native_type(hid_t type, description *d, hid_t *memory) {
   if (class != H5T_INTEGER) return false;
   const bool is_signed = H5Tget_sign(type) == H5T_SGN_2;
   switch (size) {
-    case 1: d->type = is_signed ? SN_GRID_I8 : SN_GRID_U8; *memory = is_signed ? H5T_NATIVE_INT8 : H5T_NATIVE_UINT8; return true;
-    case 2: d->type = is_signed ? SN_GRID_I16 : SN_GRID_U16; *memory = is_signed ? H5T_NATIVE_INT16 : H5T_NATIVE_UINT16; return true;
-    case 4: d->type = is_signed ? SN_GRID_I32 : SN_GRID_U32; *memory = is_signed ? H5T_NATIVE_INT32 : H5T_NATIVE_UINT32; return true;
-    case 8: d->type = SN_GRID_I64; *memory = H5T_NATIVE_INT64; return is_signed;
-    default: return false;
+    case 1:
+      d->type = is_signed ? SN_GRID_I8 : SN_GRID_U8;
+      *memory = is_signed ? H5T_NATIVE_INT8 : H5T_NATIVE_UINT8;
+      return true;
+    case 2:
+      d->type = is_signed ? SN_GRID_I16 : SN_GRID_U16;
+      *memory = is_signed ? H5T_NATIVE_INT16 : H5T_NATIVE_UINT16;
+      return true;
+    case 4:
+      d->type = is_signed ? SN_GRID_I32 : SN_GRID_U32;
+      *memory = is_signed ? H5T_NATIVE_INT32 : H5T_NATIVE_UINT32;
+      return true;
+    case 8:
+      d->type = SN_GRID_I64;
+      *memory = H5T_NATIVE_INT64;
+      return is_signed;
+    default:
+      return false;
   }
 }
 
@@ -63,7 +77,8 @@ static sn_status describe(const job *j, hid_t dataset, description *d, hid_t *me
   hid_t space = H5Dget_space(dataset), type = H5Dget_type(dataset), creation = H5Dget_create_plist(dataset);
   d->shape.n_dims = H5Sget_simple_extent_dims(space, extent, NULL);
   if (d->shape.n_dims < 1 || d->shape.n_dims > 2)
-    return sn_fail(err, SN_E_UNSUPPORTED, "'%s': '%s' has %d dimensions; one and two are read", j->name, j->dataset, d->shape.n_dims);
+    return sn_fail(err, SN_E_UNSUPPORTED, "'%s': '%s' has %d dimensions; one and two are read", j->name, j->dataset,
+                   d->shape.n_dims);
   if (!native_type(type, d, memory))
     return sn_fail(err, SN_E_UNSUPPORTED, "'%s': '%s' holds no plain numbers", j->name, j->dataset);
   *bytes = sn_grid_type_bytes(d->type);
@@ -78,7 +93,8 @@ static sn_status describe(const job *j, hid_t dataset, description *d, hid_t *me
     if (address != HADDR_UNDEF) d->offset = (int64_t)address;
   }
   if (d->offset < 0 && (*bytes > MOST_BYTES || (double)*bytes > 4096 + 1100 * (double)H5Dget_storage_size(dataset)))
-    return sn_fail(err, SN_E_CORRUPT, "'%s': '%s' claims %lld bytes, which its %lld stored ones cannot hold, or which are too many",
+    return sn_fail(err, SN_E_CORRUPT,
+                   "'%s': '%s' claims %lld bytes, which its %lld stored ones cannot hold, or which are too many",
                    j->name, j->dataset, (long long)*bytes, (long long)H5Dget_storage_size(dataset));
   return SN_OK;
 }
@@ -103,8 +119,8 @@ static sn_status look(void *context, sn_child_pipe *pipe, sn_error *err) {
   return sn_child_send(pipe, numbers, bytes, err);
 }
 
-static sn_status fill(const array_sidecar *s, sn_stream **stream, const char *name, const description *d, const char *sent, int64_t n,
-                      sn_grid *grid, sn_error *err) {
+static sn_status fill(const array_sidecar *s, sn_stream **stream, const char *name, const description *d,
+                      const char *sent, int64_t n, sn_grid *grid, sn_error *err) {
   int64_t cells, bytes;
   void *numbers = NULL;
   grid->type = d->type;
@@ -126,7 +142,8 @@ static sn_status fill(const array_sidecar *s, sn_stream **stream, const char *na
   return status;
 }
 
-sn_status sn_array_load_hdf5(const array_sidecar *s, sn_stream *stream, const char *name, sn_grid *grid, sn_error *err) {
+sn_status sn_array_load_hdf5(const array_sidecar *s, sn_stream *stream, const char *name, sn_grid *grid,
+                             sn_error *err) {
   char *bytes = NULL;
   void *sent = NULL;
   int64_t n, n_sent;
@@ -140,8 +157,8 @@ sn_status sn_array_load_hdf5(const array_sidecar *s, sn_stream *stream, const ch
   SN_TRY_GOTO(sn_stream_read_all(stream, MOST_BYTES, &bytes, &n, err), done);
   j.bytes = bytes;
   j.n = n;
-  const sn_child_limits limits = {.memory = 4 * n + ((int64_t)5 << 30), .cpu_s = 300, .wall_s = 900,
-                                  .output = MOST_BYTES + (int64_t)sizeof d};
+  const sn_child_limits limits = {
+      .memory = 4 * n + ((int64_t)5 << 30), .cpu_s = 300, .wall_s = 900, .output = MOST_BYTES + (int64_t)sizeof d};
   SN_TRY_GOTO(sn_child_run(look, &j, name, &limits, &sent, &n_sent, err), done);
   if (n_sent < (int64_t)sizeof d) {
     status = sn_fail(err, SN_E_CORRUPT, "'%s': nothing was found in it", name);

@@ -51,8 +51,10 @@ static const char *take_shape(const char *p, array_shape *shape) {
     if (shape->n_dims < 2) shape->dims[shape->n_dims] = value;
     if (shape->n_dims < 32) shape->n_dims++;
     p = skip(p);
-    if (*p == ',') p = skip(p + 1);
-    else if (*p != ')') return NULL;
+    if (*p == ',')
+      p = skip(p + 1);
+    else if (*p != ')')
+      return NULL;
   }
   return p + 1;
 }
@@ -80,12 +82,16 @@ static sn_status parse_header(const char *text, const char *name, npy_header *h,
     } else {
       p = NULL;
     }
-    if (p == NULL) return sn_fail_at(err, SN_E_CORRUPT, 10, -1, key, "'%s': the NPY header has no proper '%s'", name, key);
+    if (p == NULL)
+      return sn_fail_at(err, SN_E_CORRUPT, 10, -1, key, "'%s': the NPY header has no proper '%s'", name, key);
     p = skip(p);
-    if (*p == ',') p = skip(p + 1);
-    else if (*p != '}') return corrupt(name, "does not end", err);
+    if (*p == ',')
+      p = skip(p + 1);
+    else if (*p != '}')
+      return corrupt(name, "does not end", err);
   }
-  if (h->descr[0] == '\0' || h->fortran < 0 || !h->shape_stated) return corrupt(name, "lacks descr, fortran_order or shape", err);
+  if (h->descr[0] == '\0' || h->fortran < 0 || !h->shape_stated)
+    return corrupt(name, "lacks descr, fortran_order or shape", err);
   h->shape.fortran = h->fortran == 1;
   return SN_OK;
 }
@@ -102,8 +108,10 @@ static sn_status set_type(const npy_header *h, const char *name, sn_grid *grid, 
     grid->big_endian = h->descr[0] == '>';
     return SN_OK;
   }
-  return sn_fail_at(err, SN_E_UNSUPPORTED, 10, -1, "descr", "'%s' holds numbers of type '%s'; integers of 1 to 8 bytes and floats "
-                    "of 4 and 8 are read", name, h->descr);
+  return sn_fail_at(err, SN_E_UNSUPPORTED, 10, -1, "descr",
+                    "'%s' holds numbers of type '%s'; integers of 1 to 8 bytes and floats "
+                    "of 4 and 8 are read",
+                    name, h->descr);
 }
 
 static sn_status load(const array_sidecar *s, sn_stream *stream, const char *name, sn_grid *grid, sn_error *err) {

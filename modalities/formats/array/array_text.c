@@ -13,19 +13,20 @@ enum { MOST_COLUMNS = 1 << 16 };
 
 typedef struct columns {
   const char *name;
-  char delimiter;      /* ' ': runs of blanks and tabs */
+  char delimiter; /* ' ': runs of blanks and tabs */
   const char *at, *end;
   int64_t line;
-  int64_t n_columns;   /* of a row; 0 before the first */
+  int64_t n_columns; /* of a row; 0 before the first */
   int64_t n_channels;
-  int64_t *channel;    /* (MOST of the columns that are wanted + 1) channel of each column, -1 none; NULL: all */
+  int64_t *channel; /* (MOST of the columns that are wanted + 1) channel of each column, -1 none; NULL: all */
   int64_t n_mapped;
   int64_t n, room;
   double *values;
 } columns;
 
 /* The next cell of the line [*p, line_end): false at the end of the line. */
-static bool next_cell(const columns *c, const char **p, const char *line_end, bool first, const char **cell, int64_t *length) {
+static bool next_cell(const columns *c, const char **p, const char *line_end, bool first, const char **cell,
+                      int64_t *length) {
   if (c->delimiter == ' ') {
     while (*p < line_end && (**p == ' ' || **p == '\t')) ++*p;
     if (*p >= line_end) return false;
@@ -55,8 +56,8 @@ static sn_status parse_cell(const columns *c, const char *cell, int64_t length, 
     text[length] = '\0';
     if (sn_equal_nocase(text, "NA") || sn_equal_nocase(text, "n/a") || sn_parse_f64(text, true, value)) return SN_OK;
   }
-  return sn_fail_at(err, SN_E_CORRUPT, -1, c->line, NULL, "'%s' line %lld: '%.*s' is no number", c->name, (long long)c->line,
-                    (int)(length < 40 ? length : 40), cell);
+  return sn_fail_at(err, SN_E_CORRUPT, -1, c->line, NULL, "'%s' line %lld: '%.*s' is no number", c->name,
+                    (long long)c->line, (int)(length < 40 ? length : 40), cell);
 }
 
 static sn_status take_row(columns *c, const char *start, const char *line_end, sn_error *err) {
@@ -71,12 +72,13 @@ static sn_status take_row(columns *c, const char *start, const char *line_end, s
   if (c->n_columns == 0) {
     c->n_columns = k;
     if (c->channel == NULL ? k != c->n_channels : k < c->n_mapped)
-      return sn_fail_at(err, SN_E_CORRUPT, -1, c->line, NULL, "'%s' line %lld has %lld columns, its sidecar names %lld channels",
-                        c->name, (long long)c->line, (long long)k, (long long)c->n_channels);
+      return sn_fail_at(err, SN_E_CORRUPT, -1, c->line, NULL,
+                        "'%s' line %lld has %lld columns, its sidecar names %lld channels", c->name, (long long)c->line,
+                        (long long)k, (long long)c->n_channels);
   }
   if (k != c->n_columns)
-    return sn_fail_at(err, SN_E_CORRUPT, -1, c->line, NULL, "'%s' line %lld has %lld columns, the first row %lld", c->name,
-                      (long long)c->line, (long long)k, (long long)c->n_columns);
+    return sn_fail_at(err, SN_E_CORRUPT, -1, c->line, NULL, "'%s' line %lld has %lld columns, the first row %lld",
+                      c->name, (long long)c->line, (long long)k, (long long)c->n_columns);
   c->n += c->n_channels;
   return SN_OK;
 }
@@ -102,22 +104,24 @@ static sn_status map_columns(const array_sidecar *s, columns *c, sn_error *err) 
   const sn_json *list = sn_json_get(s->json, "columns");
   if (list == NULL) return SN_OK;
   if (sn_json_length(list) != s->n_channels)
-    return sn_fail_at(err, SN_E_CORRUPT, -1, sn_json_line(list), "columns", "'%s': %lld columns for %lld channels", s->file,
-                      (long long)sn_json_length(list), (long long)s->n_channels);
+    return sn_fail_at(err, SN_E_CORRUPT, -1, sn_json_line(list), "columns", "'%s': %lld columns for %lld channels",
+                      s->file, (long long)sn_json_length(list), (long long)s->n_channels);
   SN_TRY(sn_alloc(&c->channel, MOST_COLUMNS, sizeof *c->channel, "columns", err));
   for (int64_t k = 0; k < MOST_COLUMNS; k++) c->channel[k] = -1;
   for (int64_t i = 0; i < s->n_channels; i++) {
     int64_t column;
-    if (!sn_json_as_i64(sn_json_at(list, i), &column) || column < 0 || column >= MOST_COLUMNS || c->channel[column] >= 0)
-      return sn_fail_at(err, SN_E_CORRUPT, -1, sn_json_line(list), "columns", "'%s': columns must be different numbers from 0",
-                        s->file);
+    if (!sn_json_as_i64(sn_json_at(list, i), &column) || column < 0 || column >= MOST_COLUMNS ||
+        c->channel[column] >= 0)
+      return sn_fail_at(err, SN_E_CORRUPT, -1, sn_json_line(list), "columns",
+                        "'%s': columns must be different numbers from 0", s->file);
     c->channel[column] = i;
     if (column + 1 > c->n_mapped) c->n_mapped = column + 1;
   }
   return SN_OK;
 }
 
-sn_status sn_array_load_text(const array_sidecar *s, sn_stream *stream, const char *name, sn_grid *grid, sn_error *err) {
+sn_status sn_array_load_text(const array_sidecar *s, sn_stream *stream, const char *name, sn_grid *grid,
+                             sn_error *err) {
   char *text = NULL;
   const char *delimiter = sn_json_as_string(sn_json_get(s->json, "delimiter"));
   int64_t n, skip = 0;
@@ -126,7 +130,10 @@ sn_status sn_array_load_text(const array_sidecar *s, sn_stream *stream, const ch
   sn_stream_close(stream);
   if (status != SN_OK) return status;
   const char *extension = sn_path_extension(name);
-  c.delimiter = delimiter != NULL ? delimiter[0] : sn_equal_nocase(extension, ".tsv") ? '\t' : sn_equal_nocase(extension, ".csv") ? ',' : ' ';
+  c.delimiter = delimiter != NULL                    ? delimiter[0]
+                : sn_equal_nocase(extension, ".tsv") ? '\t'
+                : sn_equal_nocase(extension, ".csv") ? ','
+                                                     : ' ';
   c.at = text;
   c.end = text + n;
   if (n >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0) c.at += 3;

@@ -15,7 +15,9 @@ typedef struct ascii {
   double *values;
 } ascii;
 
-static bool is_blank(const ascii *a, char c) { return c == ' ' || c == '\t' || c == ';' || (c == ',' && a->h->decimal == '.'); }
+static bool is_blank(const ascii *a, char c) {
+  return c == ' ' || c == '\t' || c == ';' || (c == ',' && a->h->decimal == '.');
+}
 
 /* The next word of the line; false at its end. */
 static bool next_word(ascii *a, const char **word, int64_t *length) {
@@ -41,7 +43,8 @@ static sn_status take_value(ascii *a, const char *word, int64_t length, sn_error
     memcpy(number, word, (size_t)length);
     number[length] = '\0';
     if (a->h->decimal == ',')
-      for (char *c = number; *c != '\0'; c++) *c = *c == '.' ? '?' : *c == ',' ? '.' : *c; /* a point is no decimal comma */
+      for (char *c = number; *c != '\0'; c++)
+        *c = *c == '.' ? '?' : *c == ',' ? '.' : *c; /* a point is no decimal comma */
     good = sn_parse_f64(number, true, &value);
   }
   if (!good)

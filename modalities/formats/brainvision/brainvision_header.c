@@ -24,8 +24,8 @@ typedef struct parser {
 } parser;
 
 static sn_status bad_value(const parser *p, const char *key, const char *value, const char *expected, sn_error *err) {
-  return sn_fail_at(err, SN_E_CORRUPT, -1, p->lines.number, key, "'%s' line %lld: %s is '%.60s', expected %s", p->h->file,
-                    (long long)p->lines.number, key, value, expected);
+  return sn_fail_at(err, SN_E_CORRUPT, -1, p->lines.number, key, "'%s' line %lld: %s is '%.60s', expected %s",
+                    p->h->file, (long long)p->lines.number, key, value, expected);
 }
 
 /* ---- values ---- */
@@ -73,7 +73,8 @@ static sn_status take_interval(const parser *p, const char *value, sn_error *err
 static sn_status take_common(parser *p, const char *key, const char *value, sn_error *err) {
   bv_header *h = p->h;
   if (sn_equal_nocase(key, "DataFile")) return take_name(p, key, value, h->data_file, err);
-  if (sn_equal_nocase(key, "MarkerFile")) return value[0] != '\0' ? take_name(p, key, value, h->marker_file, err) : SN_OK;
+  if (sn_equal_nocase(key, "MarkerFile"))
+    return value[0] != '\0' ? take_name(p, key, value, h->marker_file, err) : SN_OK;
   if (sn_equal_nocase(key, "Codepage")) sn_text_cut(h->codepage, sizeof h->codepage, value);
   if (sn_equal_nocase(key, "Averaged")) h->averaged = sn_equal_nocase(value, "YES");
   if (sn_equal_nocase(key, "NumberOfChannels")) return take_count(p, key, value, 1, &h->n_announced, err);
@@ -91,8 +92,10 @@ static sn_status take_common(parser *p, const char *key, const char *value, sn_e
       return bad_value(p, key, value, "MULTIPLEXED or VECTORIZED", err);
   } else if (sn_equal_nocase(key, "DataType")) {
     if (sn_equal_nocase(value, "FREQUENCYDOMAIN") || sn_equal_nocase(value, "TIMEFREQUENCYDOMAIN"))
-      return sn_fail_at(err, SN_E_UNSUPPORTED, -1, p->lines.number, key, "'%s' line %lld: data of type %.40s; time-domain "
-                        "data are read", h->file, (long long)p->lines.number, value);
+      return sn_fail_at(err, SN_E_UNSUPPORTED, -1, p->lines.number, key,
+                        "'%s' line %lld: data of type %.40s; time-domain "
+                        "data are read",
+                        h->file, (long long)p->lines.number, value);
     if (!sn_equal_nocase(value, "TIMEDOMAIN")) return bad_value(p, key, value, "TIMEDOMAIN", err);
   }
   return SN_OK;
@@ -102,7 +105,8 @@ static sn_status take_binary(parser *p, const char *key, const char *value, sn_e
   static const struct {
     const char *name;
     sn_grid_type type;
-  } types[] = {{"INT_16", SN_GRID_I16}, {"UINT_16", SN_GRID_U16}, {"INT_32", SN_GRID_I32}, {"IEEE_FLOAT_32", SN_GRID_F32}};
+  } types[] = {
+      {"INT_16", SN_GRID_I16}, {"UINT_16", SN_GRID_U16}, {"INT_32", SN_GRID_I32}, {"IEEE_FLOAT_32", SN_GRID_F32}};
   if (sn_equal_nocase(key, "UseBigEndianOrder")) p->h->big_endian = sn_equal_nocase(value, "YES");
   if (!sn_equal_nocase(key, "BinaryFormat")) return SN_OK;
   for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
@@ -111,8 +115,10 @@ static sn_status take_binary(parser *p, const char *key, const char *value, sn_e
     p->h->type_stated = true;
     return SN_OK;
   }
-  return sn_fail_at(err, SN_E_UNSUPPORTED, -1, p->lines.number, key, "'%s' line %lld: BinaryFormat is '%.60s'; INT_16, "
-                    "UINT_16, INT_32 and IEEE_FLOAT_32 are read", p->h->file, (long long)p->lines.number, value);
+  return sn_fail_at(err, SN_E_UNSUPPORTED, -1, p->lines.number, key,
+                    "'%s' line %lld: BinaryFormat is '%.60s'; INT_16, "
+                    "UINT_16, INT_32 and IEEE_FLOAT_32 are read",
+                    p->h->file, (long long)p->lines.number, value);
 }
 
 static sn_status take_ascii(parser *p, const char *key, const char *value, sn_error *err) {
@@ -127,8 +133,8 @@ static sn_status take_ascii(parser *p, const char *key, const char *value, sn_er
 /* ---- channels ---- */
 
 static bool channel_number(const char *key, int64_t *number) {
-  return strncasecmp(key, "Ch", 2) == 0 && isdigit((unsigned char)key[2]) && sn_parse_i64(key + 2, number) && *number >= 1 &&
-         *number <= MOST_CHANNELS;
+  return strncasecmp(key, "Ch", 2) == 0 && isdigit((unsigned char)key[2]) && sn_parse_i64(key + 2, number) &&
+         *number >= 1 && *number <= MOST_CHANNELS;
 }
 
 static sn_status room_for_channel(bv_header *h, int64_t number, sn_error *err) {
@@ -186,9 +192,12 @@ static sn_status take_coordinates(parser *p, const char *key, char *value, sn_er
 static void look_for_filters(parser *p, const char *line) {
   bv_header *h = p->h;
   char row[4][24];
-  if (p->filter_state == 0) p->filter_state = strncasecmp(line, "S o f t w a r e  F i l t e r s", 30) == 0;
-  else if (p->filter_state == 1 && line[0] == '#') p->filter_state = 2;
-  else if (p->filter_state == 2 && !isdigit((unsigned char)line[0])) p->filter_state = 3;
+  if (p->filter_state == 0)
+    p->filter_state = strncasecmp(line, "S o f t w a r e  F i l t e r s", 30) == 0;
+  else if (p->filter_state == 1 && line[0] == '#')
+    p->filter_state = 2;
+  else if (p->filter_state == 2 && !isdigit((unsigned char)line[0]))
+    p->filter_state = 3;
   else if (p->filter_state == 2 && sscanf(line, "%23s %23s %23s %23s", row[0], row[1], row[2], row[3]) == 4) {
     bool any = false;
     for (int i = 1; i < 4; i++) any |= !sn_equal_nocase(row[i], "Off") && !sn_equal_nocase(row[i], "DC");
@@ -214,8 +223,9 @@ static section section_of(const char *line) {
   static const struct {
     const char *name;
     section section;
-  } names[] = {{"[Common Infos]", COMMON}, {"[Binary Infos]", BINARY}, {"[ASCII Infos]", ASCII},
-               {"[Channel Infos]", CHANNELS}, {"[Coordinates]", COORDINATES}, {"[Comment]", COMMENT},
+  } names[] = {{"[Common Infos]", COMMON},      {"[Binary Infos]", BINARY},
+               {"[ASCII Infos]", ASCII},        {"[Channel Infos]", CHANNELS},
+               {"[Coordinates]", COORDINATES},  {"[Comment]", COMMENT},
                {"[User Infos]", OTHER_SECTION}, {"[Channel User Infos]", OTHER_SECTION}};
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
     if (sn_equal_nocase(line, names[i].name)) return names[i].section;
@@ -237,12 +247,18 @@ static sn_status take_line(parser *p, char *line, sn_error *err) {
   const char *key = sn_trim(text);
   char *value = sn_trim(equals + 1);
   switch (p->section) {
-    case COMMON: return take_common(p, key, value, err);
-    case BINARY: return take_binary(p, key, value, err);
-    case ASCII: return take_ascii(p, key, value, err);
-    case CHANNELS: return take_channel(p, key, value, err);
-    case COORDINATES: return take_coordinates(p, key, value, err);
-    default: return SN_OK;
+    case COMMON:
+      return take_common(p, key, value, err);
+    case BINARY:
+      return take_binary(p, key, value, err);
+    case ASCII:
+      return take_ascii(p, key, value, err);
+    case CHANNELS:
+      return take_channel(p, key, value, err);
+    case COORDINATES:
+      return take_coordinates(p, key, value, err);
+    default:
+      return SN_OK;
   }
 }
 
@@ -261,8 +277,9 @@ static sn_status check_header(const parser *p, sn_error *err) {
   for (int64_t c = 0; c < h->n_announced || c < h->n_channels; c++) {
     if (c < h->n_announced && c < h->n_channels && h->channels[c].stated) continue;
     if (c >= h->n_announced && !h->channels[c].stated) continue; /* coordinates of no channel */
-    return sn_fail_at(err, SN_E_CORRUPT, -1, -1, "NumberOfChannels", "'%s' announces %lld channels, and has %s for channel %lld",
-                      h->file, (long long)h->n_announced, c < h->n_announced ? "no entry" : "an entry", (long long)c + 1);
+    return sn_fail_at(err, SN_E_CORRUPT, -1, -1, "NumberOfChannels",
+                      "'%s' announces %lld channels, and has %s for channel %lld", h->file, (long long)h->n_announced,
+                      c < h->n_announced ? "no entry" : "an entry", (long long)c + 1);
   }
   return SN_OK;
 }
@@ -273,10 +290,13 @@ static sn_status parse(parser *p, const char *text, int64_t n, sn_error *err) {
   sn_bv_lines_begin(&p->lines, text, n);
   SN_TRY(sn_bv_lines_next(&p->lines, &line, err));
   if (line == NULL || !sn_bv_is_first_line(line, "Header", &h->version))
-    return sn_fail_at(err, SN_E_FORMAT, 0, 1, NULL, "'%s' does not begin as a BrainVision header does ('Brain Vision Data "
-                      "Exchange Header File Version 1.0')", h->file);
+    return sn_fail_at(err, SN_E_FORMAT, 0, 1, NULL,
+                      "'%s' does not begin as a BrainVision header does ('Brain Vision Data "
+                      "Exchange Header File Version 1.0')",
+                      h->file);
   if (h->version >= 3)
-    return sn_fail_at(err, SN_E_UNSUPPORTED, 0, 1, NULL, "'%s' is of header version %g; 1 and 2 are read", h->file, h->version);
+    return sn_fail_at(err, SN_E_UNSUPPORTED, 0, 1, NULL, "'%s' is of header version %g; 1 and 2 are read", h->file,
+                      h->version);
   for (;;) {
     SN_TRY(sn_bv_lines_next(&p->lines, &line, err));
     if (line == NULL) break;

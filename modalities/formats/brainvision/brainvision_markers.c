@@ -29,12 +29,14 @@ bool sn_bv_parse_date(const char *text, int64_t *microseconds) {
     if (!isdigit((unsigned char)text[i])) return false;
   int64_t year = digits(text, 4), month = digits(text + 4, 2), day = digits(text + 6, 2), hour = digits(text + 8, 2);
   int64_t minute = digits(text + 10, 2), second = digits(text + 12, 2), micro = digits(text + 14, 6);
-  if (year < 1 || month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 || minute > 59 || second > 60) return false;
+  if (year < 1 || month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 || minute > 59 || second > 60)
+    return false;
   *microseconds = (((day_number(year, month, day) * 24 + hour) * 60 + minute) * 60 + second) * 1000000 + micro;
   return true;
 }
 
-/* Type,Description,Position,Size,Channel[,Date] into `m`; the description is copied. false in *good: it is malformed. */
+/* Type,Description,Position,Size,Channel[,Date] into `m`; the description is copied. false in *good: it is malformed.
+ */
 static sn_status parse_marker(char *value, bv_marker *m, bool *good, sn_error *err) {
   char *fields[7];
   int64_t position, size = 0, channel = 0;
@@ -56,8 +58,8 @@ static sn_status parse_marker(char *value, bv_marker *m, bool *good, sn_error *e
   return fields[1][0] != '\0' ? sn_strdup(&m->description, fields[1], "marker", err) : SN_OK;
 }
 
-static sn_status take_line(bv_lines *lines, char *line, const char *file, bool tolerant, sn_recording *r, bv_markers *list,
-                           sn_error *err) {
+static sn_status take_line(bv_lines *lines, char *line, const char *file, bool tolerant, sn_recording *r,
+                           bv_markers *list, sn_error *err) {
   char *equals = strchr(line, '=');
   if (strncasecmp(line, "Mk", 2) != 0 || !isdigit((unsigned char)line[2]) || equals == NULL) return SN_OK;
   bv_marker m = {0};
@@ -70,13 +72,16 @@ static sn_status take_line(bv_lines *lines, char *line, const char *file, bool t
     return SN_OK;
   }
   if (!tolerant)
-    return sn_fail_at(err, SN_E_CORRUPT, -1, lines->number, line, "'%s' line %lld: %.20s is no marker of the form "
-                      "Type,Description,Position,Size,Channel with a position from 1", file, (long long)lines->number, line);
+    return sn_fail_at(err, SN_E_CORRUPT, -1, lines->number, line,
+                      "'%s' line %lld: %.20s is no marker of the form "
+                      "Type,Description,Position,Size,Channel with a position from 1",
+                      file, (long long)lines->number, line);
   return sn_recording_warn(r, "marker_malformed", file, err, "'%s' line %lld: %.20s is malformed and left out", file,
                            (long long)lines->number, line);
 }
 
-static sn_status parse(bv_lines *lines, const char *file, bool tolerant, sn_recording *r, bv_markers *list, sn_error *err) {
+static sn_status parse(bv_lines *lines, const char *file, bool tolerant, sn_recording *r, bv_markers *list,
+                       sn_error *err) {
   char *line, codepage[32] = "";
   double version;
   bool in_markers = false;
@@ -87,9 +92,12 @@ static sn_status parse(bv_lines *lines, const char *file, bool tolerant, sn_reco
     SN_TRY(sn_bv_lines_next(lines, &line, err));
     if (line == NULL) break;
     line = sn_trim(line);
-    if (line[0] == '[') in_markers = sn_equal_nocase(line, "[Marker Infos]");
-    else if (in_markers && line[0] != ';') SN_TRY(take_line(lines, line, file, tolerant, r, list, err));
-    else if (strncasecmp(line, "Codepage=", 9) == 0) sn_text_cut(codepage, sizeof codepage, sn_trim(line + 9));
+    if (line[0] == '[')
+      in_markers = sn_equal_nocase(line, "[Marker Infos]");
+    else if (in_markers && line[0] != ';')
+      SN_TRY(take_line(lines, line, file, tolerant, r, list, err));
+    else if (strncasecmp(line, "Codepage=", 9) == 0)
+      sn_text_cut(codepage, sizeof codepage, sn_trim(line + 9));
   }
   bool utf8 = strcasestr(codepage, "UTF") != NULL;
   if (codepage[0] == '\0' || (utf8 ? lines->odd_offset < 0 : !lines->many_bytes)) return SN_OK;

@@ -18,11 +18,11 @@ enum { BV_NAME = 256 };
 typedef struct bv_lines {
   const char *text;
   int64_t n, at;
-  char separator;        /* '\n', or '\r' in a text without any */
-  int64_t number;        /* of the line that was given last, from 1 */
-  int64_t odd_offset;    /* of the first byte that is not UTF-8, -1 none */
+  char separator;     /* '\n', or '\r' in a text without any */
+  int64_t number;     /* of the line that was given last, from 1 */
+  int64_t odd_offset; /* of the first byte that is not UTF-8, -1 none */
   int64_t odd_line;
-  bool many_bytes;       /* some character of UTF-8 took several bytes */
+  bool many_bytes; /* some character of UTF-8 took several bytes */
   sn_string line;
 } bv_lines;
 void sn_bv_lines_begin(bv_lines *lines, const char *text, int64_t n);
@@ -52,16 +52,16 @@ typedef struct bv_header {
   sn_grid_type type;
   bool type_stated, big_endian;
   int64_t skip_lines, skip_columns;
-  char decimal;          /* of ASCII data */
-  int64_t n_announced;   /* NumberOfChannels; -1 not stated */
-  int64_t data_points;   /* -1 not stated */
-  int64_t segment_points;/* 0: not segmented */
-  int64_t rate_num, rate_den; /* 0/1: not stated */
+  char decimal;                     /* of ASCII data */
+  int64_t n_announced;              /* NumberOfChannels; -1 not stated */
+  int64_t data_points;              /* -1 not stated */
+  int64_t segment_points;           /* 0: not segmented */
+  int64_t rate_num, rate_den;       /* 0/1: not stated */
   int64_t n_channels, channel_room; /* highest Ch entry */
   bv_channel *channels;
   int64_t n_comments, comment_room;
   char **comments;
-  char filter[3][24];    /* software filters of the first channel: low cut-off, high, notch; "" none */
+  char filter[3][24]; /* software filters of the first channel: low cut-off, high, notch; "" none */
   int64_t n_filtered;
   int64_t odd_offset, odd_line; /* of the first byte that is not in the declared encoding, -1 none */
 } bv_header;
@@ -73,10 +73,10 @@ void sn_bv_header_destroy(bv_header *header);
 
 typedef struct bv_marker {
   char type[SN_CHANNEL_NAME];
-  char *description;     /* NULL: empty */
+  char *description; /* NULL: empty */
   int64_t frame, n_frames, channel;
   bool new_segment, dated;
-  int64_t date_us;       /* microseconds on a proleptic Gregorian calendar without leap seconds */
+  int64_t date_us; /* microseconds on a proleptic Gregorian calendar without leap seconds */
   char date[24];
 } bv_marker;
 
@@ -85,8 +85,8 @@ typedef struct bv_markers {
   bv_marker *items;
 } bv_markers;
 
-/* Markers of a file into *list (zero-initialised by the caller, freed by sn_bv_markers_free in any case). Warnings go to
- * the recording. */
+/* Markers of a file into *list (zero-initialised by the caller, freed by sn_bv_markers_free in any case). Warnings go
+ * to the recording. */
 SN_MUST_CHECK sn_status sn_bv_markers_load(const sn_folder *folder, const char *file, bool tolerant,
                                            sn_recording *recording, bv_markers *list, sn_error *err);
 void sn_bv_markers_free(bv_markers *list);
@@ -96,6 +96,7 @@ bool sn_bv_parse_date(const char *text, int64_t *microseconds);
 /* ---- data as text ---- */
 
 /* Parses the ASCII data of a file into the grid (float64 in memory). */
-SN_MUST_CHECK sn_status sn_bv_ascii_load(const bv_header *header, const sn_stream *stream, sn_grid *grid, sn_error *err);
+SN_MUST_CHECK sn_status sn_bv_ascii_load(const bv_header *header, const sn_stream *stream, sn_grid *grid,
+                                         sn_error *err);
 
 #endif

@@ -65,7 +65,8 @@ static sn_status load_markers(const context *x, bv_markers *list, sn_error *err)
   }
   if (!find_file(x, stated, extensions, name)) {
     if (!x->options->tolerant) return file_absent(x, "marker", stated, err);
-    return sn_recording_warn(x->r, "markers_absent", stated, err, "'%s' is absent: markers and joins are unknown", stated);
+    return sn_recording_warn(x->r, "markers_absent", stated, err, "'%s' is absent: markers and joins are unknown",
+                             stated);
   }
   if (strcmp(name, stated) != 0)
     SN_TRY(sn_recording_warn(x->r, "marker_file_renamed", name, err, "'%s' names '%.80s'; '%s' is read in its place",
@@ -86,21 +87,26 @@ static sn_status count_frames(const context *x, int64_t size, const char *name, 
   if (rest == 0 && (h->data_points < 0 || h->data_points == whole)) return SN_OK;
   if (h->data_points > 0 && whole >= h->data_points && !h->vectorized) {
     grid->n_frames = h->data_points;
-    return sn_recording_warn(x->r, "surplus_bytes", name, err, "'%s': %lld bytes behind the %lld points that '%s' announces",
-                             name, (long long)(size - h->data_points * frame_bytes), (long long)h->data_points, h->file);
+    return sn_recording_warn(x->r, "surplus_bytes", name, err,
+                             "'%s': %lld bytes behind the %lld points that '%s' announces", name,
+                             (long long)(size - h->data_points * frame_bytes), (long long)h->data_points, h->file);
   }
   if (!x->options->tolerant || h->vectorized || whole == 0) {
     if (h->data_points > 0)
-      return sn_fail_at(err, SN_E_CORRUPT, size, -1, NULL, "'%s' has %lld bytes, '%s' announces %lld points of %lld channels "
-                        "(%lld bytes a point)", name, (long long)size, h->file, (long long)h->data_points,
-                        (long long)h->n_announced, (long long)frame_bytes);
-    return sn_fail_at(err, SN_E_CORRUPT, whole * frame_bytes, -1, NULL,
-                      "'%s' has %lld bytes: %lld whole points of %lld channels and %lld bytes; the file is truncated%s", name,
-                      (long long)size, (long long)whole, (long long)h->n_announced, (long long)rest,
-                      h->vectorized ? ", and its channels lie one behind the other, so that their places are unknown" : "");
+      return sn_fail_at(err, SN_E_CORRUPT, size, -1, NULL,
+                        "'%s' has %lld bytes, '%s' announces %lld points of %lld channels "
+                        "(%lld bytes a point)",
+                        name, (long long)size, h->file, (long long)h->data_points, (long long)h->n_announced,
+                        (long long)frame_bytes);
+    return sn_fail_at(
+        err, SN_E_CORRUPT, whole * frame_bytes, -1, NULL,
+        "'%s' has %lld bytes: %lld whole points of %lld channels and %lld bytes; the file is truncated%s", name,
+        (long long)size, (long long)whole, (long long)h->n_announced, (long long)rest,
+        h->vectorized ? ", and its channels lie one behind the other, so that their places are unknown" : "");
   }
-  return sn_recording_warn(x->r, "truncated", name, err, "'%s' has %lld bytes: %lld whole points are read, %lld bytes ignored",
-                           name, (long long)size, (long long)whole, (long long)rest);
+  return sn_recording_warn(x->r, "truncated", name, err,
+                           "'%s' has %lld bytes: %lld whole points are read, %lld bytes ignored", name, (long long)size,
+                           (long long)whole, (long long)rest);
 }
 
 static sn_status attach_data(const context *x, sn_error *err) {
@@ -151,12 +157,12 @@ static sn_status set_channels(const context *x, sn_error *err) {
     c->gain = 1 / from->resolution;
     c->calibration_assumed = !from->resolution_stated;
     if (!from->resolution_stated)
-      SN_TRY(sn_recording_warn(x->r, "resolution_absent", c->name, err, "'%s': no resolution of '%s', 1 is assumed", h->file,
-                               c->name));
+      SN_TRY(sn_recording_warn(x->r, "resolution_absent", c->name, err, "'%s': no resolution of '%s', 1 is assumed",
+                               h->file, c->name));
     x->grid->scale[i] = from->resolution * c->unit_scale;
     if (!isfinite(x->grid->scale[i] * 4e38)) /* no stored value may become infinite */
-      return sn_fail_at(err, SN_E_CORRUPT, -1, -1, c->raw_name, "'%s': the resolution %g of '%s' makes values infinite", h->file,
-                        from->resolution, c->raw_name);
+      return sn_fail_at(err, SN_E_CORRUPT, -1, -1, c->raw_name, "'%s': the resolution %g of '%s' makes values infinite",
+                        h->file, from->resolution, c->raw_name);
     set_position(from, c);
     one_reference = one_reference && strcmp(from->reference, h->channels[0].reference) == 0;
   }
@@ -177,9 +183,10 @@ static sn_status gap_before(const context *x, const bv_marker *before, const bv_
     *gap = (int64_t)extra;
     return SN_OK;
   }
-  return sn_recording_warn(x->r, "segment_time", x->h->marker_file, err, "the date of the New Segment marker at point %lld lies %s",
-                           (long long)m->frame + 1, extra < 0 ? "before the end of the data in front of it; they touch here"
-                                                              : "too far away; the segments touch here");
+  return sn_recording_warn(x->r, "segment_time", x->h->marker_file, err,
+                           "the date of the New Segment marker at point %lld lies %s", (long long)m->frame + 1,
+                           extra < 0 ? "before the end of the data in front of it; they touch here"
+                                     : "too far away; the segments touch here");
 }
 
 /* Boundaries: New Segment markers (the first of those at one place counts) and multiples of SegmentDataPoints. */
@@ -245,8 +252,8 @@ static void set_start(sn_recording *r, const bv_markers *list) {
     const bv_marker *m = &list->items[i];
     if (!m->new_segment || m->frame != 0 || !m->dated) continue;
     const char *d = m->date;
-    snprintf(r->start_time, sizeof r->start_time, "%.4s-%.2s-%.2sT%.2s:%.2s:%.2s.%.6s", d, d + 4, d + 6, d + 8, d + 10, d + 12,
-             d + 14);
+    snprintf(r->start_time, sizeof r->start_time, "%.4s-%.2s-%.2sT%.2s:%.2s:%.2s.%.6s", d, d + 4, d + 6, d + 8, d + 10,
+             d + 12, d + 14);
     return;
   }
 }
@@ -260,9 +267,11 @@ static sn_status sort_markers(bv_markers *list, sn_error *err) {
   SN_TRY(sn_alloc(&other, list->n, sizeof *other, "markers", err));
   for (int64_t width = 1; width < list->n; width *= 2) { /* merge sort from below */
     for (int64_t low = 0; low < list->n; low += 2 * width) {
-      int64_t middle = low + width < list->n ? low + width : list->n, high = low + 2 * width < list->n ? low + 2 * width : list->n;
+      int64_t middle = low + width < list->n ? low + width : list->n,
+              high = low + 2 * width < list->n ? low + 2 * width : list->n;
       for (int64_t i = low, j = middle, k = low; k < high; k++)
-        other[k] = j >= high || (i < middle && list->items[i].frame <= list->items[j].frame) ? list->items[i++] : list->items[j++];
+        other[k] = j >= high || (i < middle && list->items[i].frame <= list->items[j].frame) ? list->items[i++]
+                                                                                             : list->items[j++];
     }
     bv_marker *swap = list->items;
     list->items = other;
@@ -287,13 +296,15 @@ static sn_status take_header(const context *x, bv_header *h, sn_error *err) {
   snprintf(r->variant, sizeof r->variant, "%s %s, version %d%s", h->ascii ? "ASCII" : types[h->type],
            h->vectorized ? "vectorized" : "multiplexed", h->version >= 2 ? 2 : 1, h->averaged ? ", averaged" : "");
   if (h->odd_offset >= 0)
-    SN_TRY(sn_recording_warn(r, "text_encoding", h->file, err, "'%s' declares %s and is %s (byte %lld)", h->file, h->codepage,
-                             h->odd_line >= 0 ? "not; read as Latin-1 there" : "UTF-8", (long long)h->odd_offset));
+    SN_TRY(sn_recording_warn(r, "text_encoding", h->file, err, "'%s' declares %s and is %s (byte %lld)", h->file,
+                             h->codepage, h->odd_line >= 0 ? "not; read as Latin-1 there" : "UTF-8",
+                             (long long)h->odd_offset));
   if (h->n_filtered > 0)
-    SN_TRY(sn_recording_warn(r, "software_filter", h->file, err,
-                             "'%s': software filters were on while it was recorded (%lld channels; the first: low cut-off "
-                             "%s, high cut-off %s, notch %s, in the units of the header's table)", h->file,
-                             (long long)h->n_filtered, h->filter[0], h->filter[1], h->filter[2]));
+    SN_TRY(
+        sn_recording_warn(r, "software_filter", h->file, err,
+                          "'%s': software filters were on while it was recorded (%lld channels; the first: low cut-off "
+                          "%s, high cut-off %s, notch %s, in the units of the header's table)",
+                          h->file, (long long)h->n_filtered, h->filter[0], h->filter[1], h->filter[2]));
   return SN_OK;
 }
 
@@ -327,7 +338,8 @@ static int sniff(const char *name, const uint8_t *head, int64_t n, const sn_fold
   char line[128], header[BV_NAME];
   double version;
   int64_t skip = n >= 3 && memcmp(head, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
-  snprintf(line, sizeof line, "%.*s", (int)(n - skip < 120 ? n - skip : 120), n > skip ? (const char *)head + skip : "");
+  snprintf(line, sizeof line, "%.*s", (int)(n - skip < 120 ? n - skip : 120),
+           n > skip ? (const char *)head + skip : "");
   line[strcspn(line, "\r\n")] = '\0';
   if (sn_bv_is_first_line(line, "Header", &version)) return 95;
   if (sn_bv_is_first_line(line, "Marker", &version)) return 90;
@@ -346,7 +358,8 @@ static sn_status open_file(sn_folder *folder, const char *name, const sn_open_op
   sn_recording *r = NULL;
   sn_status status;
   if (!header_of(folder, name, header))
-    return sn_fail(err, SN_E_IO, "'%.80s' belongs to a BrainVision header (.vhdr) of the same name, which is not beside it", name);
+    return sn_fail(err, SN_E_IO,
+                   "'%.80s' belongs to a BrainVision header (.vhdr) of the same name, which is not beside it", name);
   SN_TRY(sn_bv_header_load(folder, header, &h, err));
   SN_TRY_GOTO(sn_alloc(&grid, 1, sizeof *grid, "BrainVision file", err), fail);
   const sn_recording_vtable *vtable = h->ascii || h->type == SN_GRID_F32 ? &sn_grid_reals : &sn_grid_integers;
@@ -367,5 +380,5 @@ fail:
   return status;
 }
 
-const sn_format sn_format_brainvision = {.name = "brainvision", .extensions = " .vhdr .ahdr .vmrk .amrk ", .sniff = sniff,
-                                         .open = open_file};
+const sn_format sn_format_brainvision = {
+    .name = "brainvision", .extensions = " .vhdr .ahdr .vmrk .amrk ", .sniff = sniff, .open = open_file};

@@ -15,8 +15,8 @@ enum { BUFFER_FRAMES = 1024 };
 static sn_status check_line(const char *text, const char *what, sn_error *err) {
   if (text == NULL) return SN_OK;
   if (strpbrk(text, "\r\n") != NULL || sn_utf8_error(text, (int64_t)strlen(text)) >= 0 || strstr(text, "\\1") != NULL)
-    return sn_fail(err, SN_E_ARGUMENT, "BrainVision: the %s '%.60s' must be one line of UTF-8 without the characters \"\\1\"",
-                   what, text);
+    return sn_fail(err, SN_E_ARGUMENT,
+                   "BrainVision: the %s '%.60s' must be one line of UTF-8 without the characters \"\\1\"", what, text);
   return SN_OK;
 }
 
@@ -26,29 +26,33 @@ static sn_status check_channel(const sn_brainvision_channel *c, int64_t number, 
   SN_TRY(check_line(c->name, "channel name", err));
   SN_TRY(check_line(c->reference, "reference", err));
   SN_TRY(check_line(c->unit, "unit", err));
-  if (strlen(c->name) >= SN_CHANNEL_NAME || (c->unit != NULL && (strlen(c->unit) >= SN_UNIT_NAME || strchr(c->unit, ',') != NULL)))
-    return sn_fail(err, SN_E_ARGUMENT, "BrainVision: the name or unit of channel '%.60s' is too long, or its unit holds a comma",
-                   c->name);
+  if (strlen(c->name) >= SN_CHANNEL_NAME ||
+      (c->unit != NULL && (strlen(c->unit) >= SN_UNIT_NAME || strchr(c->unit, ',') != NULL)))
+    return sn_fail(err, SN_E_ARGUMENT,
+                   "BrainVision: the name or unit of channel '%.60s' is too long, or its unit holds a comma", c->name);
   if (!isfinite(c->resolution) || c->resolution <= 0)
     return sn_fail(err, SN_E_ARGUMENT, "BrainVision: resolution %g of channel '%s'", c->resolution, c->name);
   const double *p = c->position_m;
-  if (c->has_position && !(isfinite(p[0]) && isfinite(p[1]) && isfinite(p[2]) && p[0] * p[0] + p[1] * p[1] + p[2] * p[2] > 0))
+  if (c->has_position &&
+      !(isfinite(p[0]) && isfinite(p[1]) && isfinite(p[2]) && p[0] * p[0] + p[1] * p[1] + p[2] * p[2] > 0))
     return sn_fail(err, SN_E_ARGUMENT, "BrainVision: position of channel '%s'", c->name);
   return SN_OK;
 }
 
-static sn_status check_marker(const sn_brainvision_file *f, const sn_brainvision_marker *m, int64_t number, sn_error *err) {
+static sn_status check_marker(const sn_brainvision_file *f, const sn_brainvision_marker *m, int64_t number,
+                              sn_error *err) {
   int64_t ignored;
   if (m->type == NULL || m->type[0] == '\0' || strlen(m->type) >= SN_CHANNEL_NAME)
     return sn_fail(err, SN_E_ARGUMENT, "BrainVision: marker %lld has no type, or too long a one", (long long)number);
   SN_TRY(check_line(m->type, "marker type", err));
   SN_TRY(check_line(m->description, "marker description", err));
   if (m->frame < 0 || m->frame >= f->n_frames || m->n_frames < 0 || m->channel < -1 || m->channel >= f->n_channels)
-    return sn_fail(err, SN_E_ARGUMENT, "BrainVision: marker %lld at frame %lld of %lld, channel %lld of %lld", (long long)number,
-                   (long long)m->frame, (long long)f->n_frames, (long long)m->channel, (long long)f->n_channels);
+    return sn_fail(err, SN_E_ARGUMENT, "BrainVision: marker %lld at frame %lld of %lld, channel %lld of %lld",
+                   (long long)number, (long long)m->frame, (long long)f->n_frames, (long long)m->channel,
+                   (long long)f->n_channels);
   if (m->date != NULL && !sn_bv_parse_date(m->date, &ignored))
-    return sn_fail(err, SN_E_ARGUMENT, "BrainVision: the date '%.40s' of marker %lld is not YYYYMMDDhhmmssuuuuuu", m->date,
-                   (long long)number);
+    return sn_fail(err, SN_E_ARGUMENT, "BrainVision: the date '%.40s' of marker %lld is not YYYYMMDDhhmmssuuuuuu",
+                   m->date, (long long)number);
   return SN_OK;
 }
 
@@ -59,8 +63,8 @@ static sn_status check_file(const sn_brainvision_file *f, sn_error *err) {
     if (!isalnum((unsigned char)*p) && strchr("_-.", *p) == NULL)
       return sn_fail(err, SN_E_ARGUMENT, "BrainVision: the name '%s' holds '%c'", f->stem, *p);
   if (f->rate_num <= 0 || f->rate_den <= 0 || f->n_channels <= 0 || f->n_frames <= 0 || f->n_channels > 65536)
-    return sn_fail(err, SN_E_ARGUMENT, "BrainVision: %lld channels, %lld frames, %lld/%lld Hz", (long long)f->n_channels,
-                   (long long)f->n_frames, (long long)f->rate_num, (long long)f->rate_den);
+    return sn_fail(err, SN_E_ARGUMENT, "BrainVision: %lld channels, %lld frames, %lld/%lld Hz",
+                   (long long)f->n_channels, (long long)f->n_frames, (long long)f->rate_num, (long long)f->rate_den);
   for (int64_t c = 0; c < f->n_channels; c++) SN_TRY(check_channel(&f->channels[c], c, err));
   for (int64_t i = 0; i < f->n_markers; i++) SN_TRY(check_marker(f, &f->markers[i], i, err));
   return SN_OK;
@@ -69,12 +73,15 @@ static sn_status check_file(const sn_brainvision_file *f, sn_error *err) {
 /* ---- data ---- */
 
 static sn_status refuse(const sn_brainvision_file *f, int64_t c, int64_t t, sn_error *err) {
-  return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, f->channels[c].name, "BrainVision: sample %lld of '%s' is %g, which %s of "
-                    "resolution %g cannot hold", (long long)t, f->channels[c].name, f->values[c][t],
+  return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, f->channels[c].name,
+                    "BrainVision: sample %lld of '%s' is %g, which %s of "
+                    "resolution %g cannot hold",
+                    (long long)t, f->channels[c].name, f->values[c][t],
                     f->type == SN_BRAINVISION_INT16 ? "INT_16" : "IEEE_FLOAT_32", f->channels[c].resolution);
 }
 
-static sn_status encode(const sn_brainvision_file *f, int64_t c, int64_t t, uint8_t *to, int64_t *n_clipped, sn_error *err) {
+static sn_status encode(const sn_brainvision_file *f, int64_t c, int64_t t, uint8_t *to, int64_t *n_clipped,
+                        sn_error *err) {
   double v = f->values[c][t] / f->channels[c].resolution;
   if (f->type == SN_BRAINVISION_FLOAT32) {
     float value = (float)v;
@@ -130,11 +137,14 @@ static sn_status put_escaped(sn_string *text, const char *word, sn_error *err) {
 static sn_status format_markers(const sn_brainvision_file *f, sn_string *text, sn_error *err) {
   int64_t number = 0;
   bool begun = false;
-  SN_TRY(sn_string_printf(text, err,
-                          "Brain Vision Data Exchange Marker File, Version 1.0\n\n[Common Infos]\nCodepage=UTF-8\n"
-                          "DataFile=%s.eeg\n\n[Marker Infos]\n; Mk<number>=<type>,<description>,<position from 1>,<size>,"
-                          "<channel, 0: all>[,<date>]\n; Commas in type and description are coded as \"\\1\".\n", f->stem));
-  for (int64_t i = 0; i < f->n_markers; i++) begun |= f->markers[i].frame == 0 && sn_equal_nocase(f->markers[i].type, "New Segment");
+  SN_TRY(
+      sn_string_printf(text, err,
+                       "Brain Vision Data Exchange Marker File, Version 1.0\n\n[Common Infos]\nCodepage=UTF-8\n"
+                       "DataFile=%s.eeg\n\n[Marker Infos]\n; Mk<number>=<type>,<description>,<position from 1>,<size>,"
+                       "<channel, 0: all>[,<date>]\n; Commas in type and description are coded as \"\\1\".\n",
+                       f->stem));
+  for (int64_t i = 0; i < f->n_markers; i++)
+    begun |= f->markers[i].frame == 0 && sn_equal_nocase(f->markers[i].type, "New Segment");
   if (!begun) SN_TRY(sn_string_printf(text, err, "Mk%lld=New Segment,,1,1,0\n", (long long)++number));
   for (int64_t i = 0; i < f->n_markers; i++) {
     const sn_brainvision_marker *m = &f->markers[i];
@@ -164,14 +174,15 @@ static sn_status format_header(const sn_brainvision_file *f, sn_string *text, sn
   char number[32];
   bool positions = false;
   sn_format_f64(1e6 * (double)f->rate_den / (double)f->rate_num, number);
-  SN_TRY(sn_string_printf(text, err,
-                          "Brain Vision Data Exchange Header File Version 1.0\n\n[Common Infos]\nCodepage=UTF-8\nDataFile=%s.eeg\n"
-                          "MarkerFile=%s.vmrk\nDataFormat=BINARY\nDataOrientation=MULTIPLEXED\nNumberOfChannels=%lld\n"
-                          "; Sampling interval in microseconds\nSamplingInterval=%s\n\n[Binary Infos]\nBinaryFormat=%s\n\n"
-                          "[Channel Infos]\n; Ch<number>=<name>,<reference>,<resolution in unit>,<unit>\n"
-                          "; Commas in names are coded as \"\\1\".\n",
-                          f->stem, f->stem, (long long)f->n_channels, number,
-                          f->type == SN_BRAINVISION_INT16 ? "INT_16" : "IEEE_FLOAT_32"));
+  SN_TRY(sn_string_printf(
+      text, err,
+      "Brain Vision Data Exchange Header File Version 1.0\n\n[Common Infos]\nCodepage=UTF-8\nDataFile=%s.eeg\n"
+      "MarkerFile=%s.vmrk\nDataFormat=BINARY\nDataOrientation=MULTIPLEXED\nNumberOfChannels=%lld\n"
+      "; Sampling interval in microseconds\nSamplingInterval=%s\n\n[Binary Infos]\nBinaryFormat=%s\n\n"
+      "[Channel Infos]\n; Ch<number>=<name>,<reference>,<resolution in unit>,<unit>\n"
+      "; Commas in names are coded as \"\\1\".\n",
+      f->stem, f->stem, (long long)f->n_channels, number,
+      f->type == SN_BRAINVISION_INT16 ? "INT_16" : "IEEE_FLOAT_32"));
   for (int64_t i = 0; i < f->n_channels; i++) {
     const sn_brainvision_channel *c = &f->channels[i];
     positions |= c->has_position;
@@ -180,13 +191,16 @@ static sn_status format_header(const sn_brainvision_file *f, sn_string *text, sn
     SN_TRY(sn_string_append(text, ",", 1, err));
     SN_TRY(put_escaped(text, c->reference, err));
     sn_format_f64(c->resolution, number);
-    SN_TRY(sn_string_printf(text, err, ",%s,%s\n", number, c->unit != NULL && c->unit[0] != '\0' ? c->unit : "\xC2\xB5V"));
+    SN_TRY(
+        sn_string_printf(text, err, ",%s,%s\n", number, c->unit != NULL && c->unit[0] != '\0' ? c->unit : "\xC2\xB5V"));
   }
   if (!positions) return SN_OK;
   SN_TRY(sn_string_append(text, "\n[Coordinates]\n; Ch<number>=<radius in mm>,<theta>,<phi>\n", -1, err));
   for (int64_t i = 0; i < f->n_channels; i++)
-    if (f->channels[i].has_position) SN_TRY(format_position(&f->channels[i], i + 1, text, err));
-    else SN_TRY(sn_string_printf(text, err, "Ch%lld=0,0,0\n", (long long)i + 1));
+    if (f->channels[i].has_position)
+      SN_TRY(format_position(&f->channels[i], i + 1, text, err));
+    else
+      SN_TRY(sn_string_printf(text, err, "Ch%lld=0,0,0\n", (long long)i + 1));
   return SN_OK;
 }
 

@@ -17,10 +17,10 @@ static const int64_t MOST_BYTES = (int64_t)4 << 30;
 static const double HEAD_RADIUS_M = 0.095;
 
 typedef struct eeglab {
-  sn_grid grid;      /* first: the grid's functions take it for self */
-  bool borrowed;     /* grid.stream is the MATLAB file's */
+  sn_grid grid;  /* first: the grid's functions take it for self */
+  bool borrowed; /* grid.stream is the MATLAB file's */
   mat_file *mat;
-  void *image;       /* what a converted file lies in */
+  void *image; /* what a converted file lies in */
 } eeglab;
 
 typedef struct context {
@@ -30,7 +30,7 @@ typedef struct context {
   const mat_value *eeg; /* NULL: the variables are the fields */
   eeglab *self;
   sn_recording *r;
-  int64_t n_points;     /* of a trial */
+  int64_t n_points; /* of a trial */
   int64_t n_trials;
 } context;
 
@@ -74,7 +74,8 @@ static sn_status attach_inside(const context *x, const mat_value *data, int64_t 
   sn_grid *grid = &x->self->grid;
   int64_t total;
   if (data->complex || !grid_type(data->type, &grid->type))
-    return sn_fail_at(err, SN_E_UNSUPPORTED, -1, -1, "data", "'%s': EEG.data is complex or of an unknown type", x->name);
+    return sn_fail_at(err, SN_E_UNSUPPORTED, -1, -1, "data", "'%s': EEG.data is complex or of an unknown type",
+                      x->name);
   if (data->n_dims < 2 || data->n_dims > 3 || data->n == 0) return corrupt(x, "data", "has no samples", err);
   grid->n_channels = data->dims[0];
   if (!sn_mul_ok(data->dims[1], data->n_dims > 2 ? data->dims[2] : 1, &grid->n_frames))
@@ -108,7 +109,8 @@ static sn_status open_beside(const context *x, const char *stated, bool *vectori
     const char *own = sn_equal_nocase(extension, ".dat") ? ".dat" : ".fdt";
     if (snprintf(name, sizeof name, "%.*s%s", stem, x->name, own) >= NAME || !sn_folder_has(x->folder, name))
       return sn_fail(err, SN_E_IO, "'%s' names the data file '%.120s', which is not beside it", x->name, base);
-    SN_TRY(sn_recording_warn(x->r, "data_file_renamed", name, err, "'%s' names '%.80s'; '%s' is read in its place", x->name, base, name));
+    SN_TRY(sn_recording_warn(x->r, "data_file_renamed", name, err, "'%s' names '%.80s'; '%s' is read in its place",
+                             x->name, base, name));
   }
   *vectorized = sn_equal_nocase(sn_path_extension(name), ".dat");
   SN_TRY(sn_recording_add_file(x->r, name, err));
@@ -122,24 +124,27 @@ static sn_status attach_beside(const context *x, const char *stated, int64_t n_c
   if (n_channels == 0 || x->n_points == 0) return corrupt(x, "nbchan", "or EEG.pnts is absent", err);
   grid->type = SN_GRID_F32;
   grid->n_channels = n_channels;
-  if (!sn_mul_ok(x->n_points, x->n_trials > 0 ? x->n_trials : 1, &grid->n_frames) || !sn_mul_ok(n_channels, 4, &bytes) ||
-      !sn_mul_ok(bytes, grid->n_frames, &bytes))
+  if (!sn_mul_ok(x->n_points, x->n_trials > 0 ? x->n_trials : 1, &grid->n_frames) ||
+      !sn_mul_ok(n_channels, 4, &bytes) || !sn_mul_ok(bytes, grid->n_frames, &bytes))
     return corrupt(x, "pnts", "is beyond 64 bits", err);
   SN_TRY(open_beside(x, stated, &vectorized, err));
   const char *name = sn_stream_name(grid->stream);
   SN_TRY(sn_stream_check(grid->stream, err));
   int64_t size = sn_stream_size(grid->stream);
   if (size > bytes)
-    SN_TRY(sn_recording_warn(x->r, "surplus_bytes", sn_path_base(name), err, "%lld bytes behind the %lld that '%s' announces",
-                             (long long)(size - bytes), (long long)bytes, x->name));
+    SN_TRY(sn_recording_warn(x->r, "surplus_bytes", sn_path_base(name), err,
+                             "%lld bytes behind the %lld that '%s' announces", (long long)(size - bytes),
+                             (long long)bytes, x->name));
   if (size < bytes) {
     int64_t whole = size / (4 * n_channels);
     if (!x->options->tolerant || vectorized || whole == 0)
-      return sn_fail_at(err, SN_E_CORRUPT, size, -1, NULL, "'%s' has %lld bytes, '%s' announces %lld channels of %lld points "
-                        "(%lld bytes): the file is truncated", sn_path_base(name), (long long)size, x->name,
-                        (long long)n_channels, (long long)grid->n_frames, (long long)bytes);
-    SN_TRY(sn_recording_warn(x->r, "truncated", sn_path_base(name), err, "%lld of %lld points are there", (long long)whole,
-                             (long long)grid->n_frames));
+      return sn_fail_at(err, SN_E_CORRUPT, size, -1, NULL,
+                        "'%s' has %lld bytes, '%s' announces %lld channels of %lld points "
+                        "(%lld bytes): the file is truncated",
+                        sn_path_base(name), (long long)size, x->name, (long long)n_channels, (long long)grid->n_frames,
+                        (long long)bytes);
+    SN_TRY(sn_recording_warn(x->r, "truncated", sn_path_base(name), err, "%lld of %lld points are there",
+                             (long long)whole, (long long)grid->n_frames));
     grid->n_frames = whole;
   }
   SN_TRY(sn_grid_set_layout(grid, vectorized, err));
@@ -178,8 +183,10 @@ static sn_sensor_kind kind_of_type(const char *type) {
     case SN_SENSOR_EMG:
     case SN_SENSOR_ECOG:
     case SN_SENSOR_RESPIRATION:
-    case SN_SENSOR_TRIGGER: return parsed.kind;
-    default: return SN_SENSOR_NONE;
+    case SN_SENSOR_TRIGGER:
+      return parsed.kind;
+    default:
+      return SN_SENSOR_NONE;
   }
 }
 
@@ -196,14 +203,16 @@ static sn_status set_channels(const context *x, sn_error *err) {
     there = false;
   }
   if (!there)
-    SN_TRY(sn_recording_warn(x->r, "channel_names_absent", x->name, err, "'%s': EEG.chanlocs does not name the channels", x->name));
+    SN_TRY(sn_recording_warn(x->r, "channel_names_absent", x->name, err,
+                             "'%s': EEG.chanlocs does not name the channels", x->name));
   for (int64_t i = 0; i < n; i++) {
     if (there) {
       SN_TRY_GOTO(sn_mat5_text(sn_mat5_field(locations, i, "labels"), &label, err), done);
       SN_TRY_GOTO(sn_mat5_text(sn_mat5_field(locations, i, "type"), &type, err), done);
     }
-    SN_TRY_GOTO(sn_channel_setup(x->r, i, label != NULL ? sn_trim(label) : "", "", "uV", kind_of_type(type != NULL ? sn_trim(type) : NULL),
-                                 x->options, err), done);
+    SN_TRY_GOTO(sn_channel_setup(x->r, i, label != NULL ? sn_trim(label) : "", "", "uV",
+                                 kind_of_type(type != NULL ? sn_trim(type) : NULL), x->options, err),
+                done);
     x->self->grid.scale[i] = x->r->channels[i].unit_scale;
     sn_free(label);
     sn_free(type);
@@ -251,9 +260,12 @@ static sn_status set_positions(const context *x, sn_error *err) {
   double median = radii[placed / 2], scale = 0;
   const char *unit = "";
   sn_free(radii);
-  if (median >= 0.9 && median <= 1.1) scale = HEAD_RADIUS_M, unit = "a sphere of radius 1";
-  else if (median >= 30 && median <= 200) scale = 0.001, unit = "millimetres";
-  else if (median >= 0.03 && median <= 0.2) scale = 1, unit = "metres";
+  if (median >= 0.9 && median <= 1.1)
+    scale = HEAD_RADIUS_M, unit = "a sphere of radius 1";
+  else if (median >= 30 && median <= 200)
+    scale = 0.001, unit = "millimetres";
+  else if (median >= 0.03 && median <= 0.2)
+    scale = 1, unit = "metres";
   for (int64_t i = 0; i < x->r->n_channels; i++) {
     sn_channel *c = &x->r->channels[i];
     c->has_position = c->has_position && scale > 0;
@@ -263,9 +275,10 @@ static sn_status set_positions(const context *x, sn_error *err) {
     c->position_from = SN_POSITION_FILE;
   }
   if (scale > 0)
-    return sn_recording_warn(x->r, "position_unit_assumed", x->name, err, "'%s': positions (median radius %g) are taken as %s", x->name,
-                             median, unit);
-  return sn_recording_warn(x->r, "position_unit", x->name, err, "'%s': positions of a median radius of %g are left out", x->name, median);
+    return sn_recording_warn(x->r, "position_unit_assumed", x->name, err,
+                             "'%s': positions (median radius %g) are taken as %s", x->name, median, unit);
+  return sn_recording_warn(x->r, "position_unit", x->name, err, "'%s': positions of a median radius of %g are left out",
+                           x->name, median);
 }
 
 /* ---- events ---- */
@@ -325,13 +338,16 @@ static sn_status set_segments(const context *x, const event *events, int64_t n_e
   int64_t n_trials = (grid->n_frames - 1) / step + 1, n = 0, *first = NULL, *gaps = NULL, room;
   join *joins = NULL;
   sn_status status;
-  if (n_trials > MOST_SEGMENTS) return sn_fail(err, SN_E_UNSUPPORTED, "'%s' has more than %d trials", x->name, MOST_SEGMENTS);
+  if (n_trials > MOST_SEGMENTS)
+    return sn_fail(err, SN_E_UNSUPPORTED, "'%s' has more than %d trials", x->name, MOST_SEGMENTS);
   room = n_trials + n_events;
   SN_TRY_GOTO(sn_alloc(&joins, room, sizeof *joins, "segments", err), done);
   for (int64_t i = 0; i < n_trials; i++) joins[n++] = (join){i * step, 0};
   for (int64_t i = 0; i < n_events; i++) {
     if (!events[i].boundary || !(events[i].latency > 1) || !(events[i].latency <= (double)grid->n_frames)) continue;
-    double gap = events[i].duration >= 0.5 && events[i].duration < 9007199254740992.0 / 1024 ? floor(events[i].duration + 0.5) : 0;
+    double gap = events[i].duration >= 0.5 && events[i].duration < 9007199254740992.0 / 1024
+                     ? floor(events[i].duration + 0.5)
+                     : 0;
     joins[n++] = (join){(int64_t)ceil(events[i].latency) - 1, (int64_t)gap};
   }
   qsort(joins, (size_t)n, sizeof *joins, by_frame);
@@ -358,11 +374,12 @@ static sn_status set_annotations(const context *x, const event *events, int64_t 
   for (int64_t i = 0; i < n_events; i++) {
     const event *e = &events[i];
     const char *type = e->type != NULL ? sn_trim(e->type) : "";
-    double place = e->latency - 1; /* points from the beginning */
+    double place = e->latency - 1;           /* points from the beginning */
     if (e->boundary && place < 0) place = 0; /* 0.5: at the very beginning */
     if (!(place >= 0) || !(place < (double)grid->n_frames)) {
-      SN_TRY(sn_recording_warn(x->r, "annotation_beyond_end", x->name, err, "event %lld at latency %g of %lld points is left out",
-                               (long long)i + 1, e->latency, (long long)grid->n_frames));
+      SN_TRY(sn_recording_warn(x->r, "annotation_beyond_end", x->name, err,
+                               "event %lld at latency %g of %lld points is left out", (long long)i + 1, e->latency,
+                               (long long)grid->n_frames));
       continue;
     }
     int64_t whole = (int64_t)floor(place), nearest = (int64_t)floor(place + 0.5);
@@ -413,7 +430,8 @@ static void destroy(sn_recording *r) {
   sn_free(self);
 }
 
-static const sn_recording_vtable VTABLE = {sn_grid_read, sn_grid_read_channels, NULL, sn_grid_annotations, NULL, destroy};
+static const sn_recording_vtable VTABLE = {sn_grid_read, sn_grid_read_channels, NULL, sn_grid_annotations, NULL,
+                                           destroy};
 
 static sn_status open_mat(const sn_folder *folder, const char *name, eeglab *self, sn_error *err) {
   sn_stream *stream = NULL;
@@ -448,7 +466,8 @@ static sn_status open_file(sn_folder *folder, const char *name, const sn_open_op
   if (!sn_equal_nocase(sn_path_extension(name), ".set") && !sn_equal_nocase(sn_path_extension(name), ".mat")) {
     int stem = (int)(sn_path_extension(name) - name);
     if (snprintf(header, sizeof header, "%.*s.set", stem, name) >= NAME || !sn_folder_has(folder, header))
-      return sn_fail(err, SN_E_IO, "'%.80s' belongs to an EEGLAB .set file of the same name, which is not beside it", name);
+      return sn_fail(err, SN_E_IO, "'%.80s' belongs to an EEGLAB .set file of the same name, which is not beside it",
+                     name);
   }
   SN_TRY(sn_alloc(&self, 1, sizeof *self, "EEGLAB file", err));
   status = sn_recording_create(&VTABLE, "eeglab", self, &r, err);
@@ -478,10 +497,11 @@ static int sniff(const char *name, const uint8_t *head, int64_t n, const sn_fold
   if (sn_equal_nocase(extension, ".set")) return matlab ? 90 : 10;
   char header[NAME];
   if (sn_equal_nocase(extension, ".fdt") && folder != NULL &&
-      snprintf(header, sizeof header, "%.*s.set", (int)(extension - name), name) < NAME && sn_folder_has(folder, header))
+      snprintf(header, sizeof header, "%.*s.set", (int)(extension - name), name) < NAME &&
+      sn_folder_has(folder, header))
     return 60;
   return 0;
 }
 
-const sn_format sn_format_eeglab = {.name = "eeglab", .extensions = " .set .fdt ", .sniff = sniff, .open = open_file,
-                                    .experimental = true};
+const sn_format sn_format_eeglab = {
+    .name = "eeglab", .extensions = " .set .fdt ", .sniff = sniff, .open = open_file, .experimental = true};

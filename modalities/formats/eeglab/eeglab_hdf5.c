@@ -1,18 +1,20 @@
 /* MATLAB 7.3: an HDF5 file of MATLAB's conventions, turned into a level 5 file in memory.
  *
- * CONVENTIONS. A struct is a group, a field a dataset (attribute MATLAB_class: "double", "char", ...); an array of structs is a
- * group whose fields are datasets of object references, one per element, to datasets below "#refs#". Dimensions stand in
- * reverse, so that the order of the numbers is MATLAB's. An empty array has the attribute MATLAB_empty. Text is uint16.
+ * CONVENTIONS. A struct is a group, a field a dataset (attribute MATLAB_class: "double", "char", ...); an array of
+ * structs is a group whose fields are datasets of object references, one per element, to datasets below "#refs#".
+ * Dimensions stand in reverse, so that the order of the numbers is MATLAB's. An empty array has the attribute
+ * MATLAB_empty. Text is uint16.
  *
- * Everything runs in a child process: the library is large and this file may be hostile. What comes out is written by us and
- * goes through the same parser as any level 5 file. */
+ * Everything runs in a child process: the library is large and this file may be hostile. What comes out is written by
+ * us and goes through the same parser as any level 5 file. */
 #include "modalities/formats/eeglab/eeglab.h"
 
 #include "core/child.h"
 
 #ifndef SONDE_HAVE_HDF5
 
-sn_status sn_eeglab_convert_hdf5(const void *bytes, int64_t n, const char *name, void **out, int64_t *n_out, sn_error *err) {
+sn_status sn_eeglab_convert_hdf5(const void *bytes, int64_t n, const char *name, void **out, int64_t *n_out,
+                                 sn_error *err) {
   return sn_fail(err, SN_E_UNSUPPORTED, "'%s' is a MATLAB file of version 7.3, and this build has no HDF5", name);
 }
 
@@ -43,7 +45,8 @@ static sn_status damaged(const converter *c, const char *what, sn_error *err) {
 
 static sn_status put_tag(sn_string *s, uint32_t type, int64_t bytes, sn_error *err) {
   uint32_t words[2] = {type, (uint32_t)bytes};
-  if (bytes > 0xFFFFFFF0) return sn_fail(err, SN_E_UNSUPPORTED, "an array of %lld bytes in a MATLAB 7.3 file", (long long)bytes);
+  if (bytes > 0xFFFFFFF0)
+    return sn_fail(err, SN_E_UNSUPPORTED, "an array of %lld bytes in a MATLAB 7.3 file", (long long)bytes);
   return sn_string_append(s, (const char *)words, 8, err);
 }
 
@@ -54,7 +57,8 @@ static sn_status put_element(sn_string *s, uint32_t type, const void *data, int6
   return bytes % 8 != 0 ? sn_string_append(s, zeros, 8 - bytes % 8, err) : SN_OK;
 }
 
-static sn_status put_head(sn_string *s, uint32_t class, const int32_t *dims, int n_dims, const char *name, sn_error *err) {
+static sn_status put_head(sn_string *s, uint32_t class, const int32_t *dims, int n_dims, const char *name,
+                          sn_error *err) {
   const uint32_t flags[2] = {class, 0};
   SN_TRY(put_element(s, 6, flags, 8, err));
   SN_TRY(put_element(s, 5, dims, 4 * n_dims, err));
@@ -70,7 +74,8 @@ static bool is_class(hid_t object, const char *class) {
   if (attribute < 0) return false;
   hid_t type = H5Aget_type(attribute), memory = H5Tcopy(H5T_C_S1);
   H5Tset_size(memory, sizeof text - 1);
-  if (type >= 0 && H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) == 0 && H5Aread(attribute, memory, text) >= 0)
+  if (type >= 0 && H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) == 0 &&
+      H5Aread(attribute, memory, text) >= 0)
     same = strcmp(text, class) == 0;
   H5Tclose(memory);
   H5Tclose(type);
@@ -78,10 +83,10 @@ static bool is_class(hid_t object, const char *class) {
   return same;
 }
 
-/* The dimensions of a dataset as MATLAB has them (reversed, two at least), and how many elements; what is stored must be
- * able to hold them (deflate makes at most 1,032 of 1). */
-static sn_status dataset_shape(const converter *c, hid_t dataset, const char *what, int32_t dims[MAT_DIMS], int *n_dims, int64_t *n,
-                               sn_error *err) {
+/* The dimensions of a dataset as MATLAB has them (reversed, two at least), and how many elements; what is stored must
+ * be able to hold them (deflate makes at most 1,032 of 1). */
+static sn_status dataset_shape(const converter *c, hid_t dataset, const char *what, int32_t dims[MAT_DIMS], int *n_dims,
+                               int64_t *n, sn_error *err) {
   hsize_t extent[H5S_MAX_RANK];
   hid_t space = H5Dget_space(dataset), type = H5Dget_type(dataset);
   int rank = H5Sget_simple_extent_dims(space, extent, NULL);
@@ -90,8 +95,10 @@ static sn_status dataset_shape(const converter *c, hid_t dataset, const char *wh
   double stored = (double)H5Dget_storage_size(dataset);
   H5Sclose(space);
   H5Tclose(type);
-  if (rank < 0 || rank > MAT_DIMS || count < 0 || !sn_mul_ok(count, size > 8 ? size : 8, &bytes)) return damaged(c, what, err);
-  if (bytes > MOST_BYTES) return sn_fail(err, SN_E_UNSUPPORTED, "'%s': '%s' has %lld elements", c->name, what, (long long)count);
+  if (rank < 0 || rank > MAT_DIMS || count < 0 || !sn_mul_ok(count, size > 8 ? size : 8, &bytes))
+    return damaged(c, what, err);
+  if (bytes > MOST_BYTES)
+    return sn_fail(err, SN_E_UNSUPPORTED, "'%s': '%s' has %lld elements", c->name, what, (long long)count);
   if ((double)count * (double)size > 4096 + 1100 * stored) return damaged(c, what, err);
   *n_dims = rank < 2 ? 2 : rank;
   dims[0] = dims[1] = 1;
@@ -104,7 +111,8 @@ static sn_status dataset_shape(const converter *c, hid_t dataset, const char *wh
   return SN_OK;
 }
 
-static sn_status put_dataset(const converter *c, hid_t dataset, const char *what, const char *name, sn_string *s, sn_error *err) {
+static sn_status put_dataset(const converter *c, hid_t dataset, const char *what, const char *name, sn_string *s,
+                             sn_error *err) {
   int32_t dims[MAT_DIMS];
   int n_dims;
   int64_t n;
@@ -154,7 +162,7 @@ static sn_status put_variable(const converter *c, hid_t eeg, const char *name, s
 
 typedef struct field_column {
   const char *name;
-  hid_t dataset;       /* -1: absent */
+  hid_t dataset; /* -1: absent */
   int64_t n;
   hobj_ref_t *targets; /* NULL: the dataset is the value of the only element */
 } field_column;
@@ -188,8 +196,8 @@ static sn_status put_cell(const converter *c, const field_column *column, int64_
   return s->length == before ? put_tag(s, 14, 0, err) : SN_OK; /* an empty array */
 }
 
-static sn_status put_struct_array(const converter *c, hid_t eeg, const char *name, const char *const *fields, int n_fields, sn_string *s,
-                                  sn_error *err) {
+static sn_status put_struct_array(const converter *c, hid_t eeg, const char *name, const char *const *fields,
+                                  int n_fields, sn_string *s, sn_error *err) {
   field_column columns[8] = {{NULL, 0, 0, NULL}};
   char names[8 * FIELD] = "";
   sn_string body = {0};
@@ -216,7 +224,8 @@ static sn_status put_struct_array(const converter *c, hid_t eeg, const char *nam
 
 static sn_status convert(void *context, sn_child_pipe *pipe, sn_error *err) {
   static const char *const variables[] = {"srate", "nbchan", "pnts", "trials", "datfile", "ref", "data"};
-  static const char *const locations[] = {"labels", "type", "X", "Y", "Z"}, *const events[] = {"type", "latency", "duration"};
+  static const char *const locations[] = {"labels", "type", "X", "Y", "Z"}, *const events[] = {"type", "latency",
+                                                                                               "duration"};
   converter *c = context;
   sn_string out = {0};
   char head[128];
@@ -228,15 +237,18 @@ static sn_status convert(void *context, sn_child_pipe *pipe, sn_error *err) {
   hid_t eeg = open_object(c->file, "EEG", H5I_GROUP);
   if (eeg < 0) eeg = c->file;
   SN_TRY(sn_string_append(&out, head, 128, err));
-  for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) SN_TRY(put_variable(c, eeg, variables[i], &out, err));
+  for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
+    SN_TRY(put_variable(c, eeg, variables[i], &out, err));
   SN_TRY(put_struct_array(c, eeg, "chanlocs", locations, 5, &out, err));
   SN_TRY(put_struct_array(c, eeg, "event", events, 3, &out, err));
   return sn_child_send(pipe, out.data, out.length, err);
 }
 
-sn_status sn_eeglab_convert_hdf5(const void *bytes, int64_t n, const char *name, void **out, int64_t *n_out, sn_error *err) {
+sn_status sn_eeglab_convert_hdf5(const void *bytes, int64_t n, const char *name, void **out, int64_t *n_out,
+                                 sn_error *err) {
   converter c = {(void *)bytes, n, name, -1};
-  const sn_child_limits limits = {.memory = 8 * n + ((int64_t)4 << 30), .cpu_s = 300, .wall_s = 900, .output = 2 * MOST_BYTES};
+  const sn_child_limits limits = {
+      .memory = 8 * n + ((int64_t)4 << 30), .cpu_s = 300, .wall_s = 900, .output = 2 * MOST_BYTES};
   return sn_child_run(convert, &c, name, &limits, out, n_out, err);
 }
 

@@ -8,8 +8,20 @@
 #include "core/text.h"
 
 enum {
-  TYPE_INT8 = 1, TYPE_UINT8 = 2, TYPE_INT16 = 3, TYPE_UINT16 = 4, TYPE_INT32 = 5, TYPE_UINT32 = 6, TYPE_SINGLE = 7,
-  TYPE_DOUBLE = 9, TYPE_INT64 = 12, TYPE_UINT64 = 13, TYPE_MATRIX = 14, TYPE_COMPRESSED = 15, TYPE_UTF8 = 16, TYPE_UTF16 = 17,
+  TYPE_INT8 = 1,
+  TYPE_UINT8 = 2,
+  TYPE_INT16 = 3,
+  TYPE_UINT16 = 4,
+  TYPE_INT32 = 5,
+  TYPE_UINT32 = 6,
+  TYPE_SINGLE = 7,
+  TYPE_DOUBLE = 9,
+  TYPE_INT64 = 12,
+  TYPE_UINT64 = 13,
+  TYPE_MATRIX = 14,
+  TYPE_COMPRESSED = 15,
+  TYPE_UTF8 = 16,
+  TYPE_UTF16 = 17,
   TYPE_UTF32 = 18
 };
 enum { HEADER = 128, DEEPEST = 16, MOST_FIELDS = 4096, PIECE = 1 << 16 };
@@ -46,8 +58,8 @@ static uint32_t get32(const uint8_t *b, bool big) {
 }
 
 static sn_status corrupt(const reader *r, int64_t at, sn_error *err, const char *what) {
-  return sn_fail_at(err, SN_E_CORRUPT, at, -1, NULL, "'%s': %s at byte %lld of a MATLAB file", sn_stream_name(r->stream), what,
-                    (long long)at);
+  return sn_fail_at(err, SN_E_CORRUPT, at, -1, NULL, "'%s': %s at byte %lld of a MATLAB file",
+                    sn_stream_name(r->stream), what, (long long)at);
 }
 
 /* The tag at `at`; data of up to four bytes stand in the tag itself. padded: elements inside a matrix. */
@@ -87,7 +99,8 @@ static void free_value(mat_value *v) {
 
 static sn_status read_dims(const reader *r, const element *e, mat_value *v, sn_error *err) {
   uint8_t bytes[4 * MAT_DIMS];
-  if ((e->type != TYPE_INT32 && e->type != TYPE_UINT32) || e->bytes % 4 != 0 || e->bytes < 8 || e->bytes > (int64_t)sizeof bytes)
+  if ((e->type != TYPE_INT32 && e->type != TYPE_UINT32) || e->bytes % 4 != 0 || e->bytes < 8 ||
+      e->bytes > (int64_t)sizeof bytes)
     return corrupt(r, e->offset, err, "dimensions that are none");
   SN_TRY(sn_stream_read_exact(r->stream, e->offset, bytes, e->bytes, err));
   v->n_dims = (int)(e->bytes / 4);
@@ -188,13 +201,15 @@ static sn_status read_matrix(const reader *outer, const element *e, int depth, m
 
 /* ---- compressed variables ---- */
 
-static sn_status inflate_element(const reader *r, const element *e, int64_t *inflated, mat_block *block, int64_t *n, sn_error *err) {
+static sn_status inflate_element(const reader *r, const element *e, int64_t *inflated, mat_block *block, int64_t *n,
+                                 sn_error *err) {
   uint8_t packed[PIECE];
   int64_t room = 0, at = e->offset, end = e->offset + e->bytes;
   z_stream z = {0};
   int code = Z_OK;
   sn_status status = SN_OK;
-  if (sn_alloc_should_fail() || inflateInit(&z) != Z_OK) return sn_fail(err, SN_E_MEMORY, "out of memory for decompression");
+  if (sn_alloc_should_fail() || inflateInit(&z) != Z_OK)
+    return sn_fail(err, SN_E_MEMORY, "out of memory for decompression");
   while (code != Z_STREAM_END) {
     if (z.avail_in == 0 && at < end) {
       int64_t k = end - at < PIECE ? end - at : PIECE;
@@ -211,8 +226,8 @@ static sn_status inflate_element(const reader *r, const element *e, int64_t *inf
     *n += got;
     *inflated += got;
     if (*inflated > MOST_INFLATED) {
-      status = sn_fail(err, SN_E_UNSUPPORTED, "'%s': its variables unpack to more than %lld bytes", sn_stream_name(r->stream),
-                       (long long)MOST_INFLATED);
+      status = sn_fail(err, SN_E_UNSUPPORTED, "'%s': its variables unpack to more than %lld bytes",
+                       sn_stream_name(r->stream), (long long)MOST_INFLATED);
       goto done;
     }
     if (code == Z_MEM_ERROR) {
@@ -268,9 +283,12 @@ static sn_status read_variables(mat_file *file, const reader *r, sn_error *err) 
     mat_value *v = &file->values[file->n];
     memset(v, 0, sizeof *v);
     file->n++;
-    if (e.type == TYPE_MATRIX) SN_TRY(read_matrix(r, &e, 0, v, err));
-    else if (e.type == TYPE_COMPRESSED) SN_TRY(read_compressed(file, r, &e, &block_room, &inflated, v, err));
-    else return corrupt(r, at, err, "neither a matrix nor a compressed one");
+    if (e.type == TYPE_MATRIX)
+      SN_TRY(read_matrix(r, &e, 0, v, err));
+    else if (e.type == TYPE_COMPRESSED)
+      SN_TRY(read_compressed(file, r, &e, &block_room, &inflated, v, err));
+    else
+      return corrupt(r, at, err, "neither a matrix nor a compressed one");
     at = e.next;
   }
   return SN_OK;
@@ -339,13 +357,20 @@ static double decode(const uint8_t *b, int type, bool big) {
   memcpy(&single, &u32, 4);
   memcpy(&real, &u, 8);
   switch (type) {
-    case TYPE_INT8: return (int8_t)u;
-    case TYPE_INT16: return (int16_t)u;
-    case TYPE_INT32: return (int32_t)u32;
-    case TYPE_INT64: return (double)(int64_t)u;
-    case TYPE_SINGLE: return single;
-    case TYPE_DOUBLE: return real;
-    default: return (double)u;
+    case TYPE_INT8:
+      return (int8_t)u;
+    case TYPE_INT16:
+      return (int16_t)u;
+    case TYPE_INT32:
+      return (int32_t)u32;
+    case TYPE_INT64:
+      return (double)(int64_t)u;
+    case TYPE_SINGLE:
+      return single;
+    case TYPE_DOUBLE:
+      return real;
+    default:
+      return (double)u;
   }
 }
 
@@ -373,10 +398,14 @@ static sn_status append_character(sn_string *text, uint32_t c, sn_error *err) {
   int64_t n = 0;
   if (c == 0) c = ' ';
   if (c > 0x10FFFF || (c >= 0xD800 && c < 0xE000)) c = 0xFFFD;
-  if (c < 0x80) bytes[n++] = (char)c;
-  else if (c < 0x800) bytes[n++] = (char)(0xC0 | c >> 6);
-  else if (c < 0x10000) bytes[n++] = (char)(0xE0 | c >> 12);
-  else bytes[n++] = (char)(0xF0 | c >> 18);
+  if (c < 0x80)
+    bytes[n++] = (char)c;
+  else if (c < 0x800)
+    bytes[n++] = (char)(0xC0 | c >> 6);
+  else if (c < 0x10000)
+    bytes[n++] = (char)(0xE0 | c >> 12);
+  else
+    bytes[n++] = (char)(0xF0 | c >> 18);
   for (int shift = c < 0x80 ? -1 : c < 0x800 ? 0 : c < 0x10000 ? 6 : 12; shift >= 0; shift -= 6)
     bytes[n++] = (char)(0x80 | (c >> shift & 0x3F));
   return sn_string_append(text, bytes, n, err);
@@ -400,8 +429,8 @@ sn_status sn_mat5_text(const mat_value *v, char **out, sn_error *err) {
     double c, low;
     SN_TRY_GOTO(sn_mat5_numbers(v, i, 1, &c, err), done);
     uint32_t code = c >= 0 && c <= 0x10FFFF ? (uint32_t)c : 0xFFFD;
-    if (code >= 0xD800 && code < 0xDC00 && i + 1 < v->n && sn_mat5_numbers(v, i + 1, 1, &low, NULL) == SN_OK && low >= 0xDC00 &&
-        low < 0xE000) {
+    if (code >= 0xD800 && code < 0xDC00 && i + 1 < v->n && sn_mat5_numbers(v, i + 1, 1, &low, NULL) == SN_OK &&
+        low >= 0xDC00 && low < 0xE000) {
       code = 0x10000 + ((code - 0xD800) << 10) + ((uint32_t)low - 0xDC00);
       i++;
     }

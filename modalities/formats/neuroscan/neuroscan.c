@@ -17,12 +17,14 @@ typedef struct cnt {
   const char *name;
   bool tolerant;
   int64_t n_channels, n_samples, rate, table, size;
-  int64_t start;  /* of the data */
-  int64_t width;  /* bytes of a sample */
+  int64_t start; /* of the data */
+  int64_t width; /* bytes of a sample */
   bool has_table;
 } cnt;
 
-static uint32_t get32(const uint8_t *b) { return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24; }
+static uint32_t get32(const uint8_t *b) {
+  return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+}
 static uint16_t get16(const uint8_t *b) { return (uint16_t)(b[0] | b[1] << 8); }
 static float get_float(const uint8_t *b) {
   uint32_t bits = get32(b);
@@ -36,7 +38,8 @@ static float get_float(const uint8_t *b) {
 static sn_status read_setup(cnt *c, const sn_stream *stream, sn_error *err) {
   uint8_t b[SETUP];
   SN_TRY(sn_stream_read_exact(stream, 0, b, SETUP, err));
-  if (memcmp(b, "Version ", 8) != 0) return sn_fail_at(err, SN_E_FORMAT, 0, -1, NULL, "'%s' is no Neuroscan file ('Version 3.0')", c->name);
+  if (memcmp(b, "Version ", 8) != 0)
+    return sn_fail_at(err, SN_E_FORMAT, 0, -1, NULL, "'%s' is no Neuroscan file ('Version 3.0')", c->name);
   c->n_channels = get16(b + 370);
   c->rate = get16(b + 376);
   c->n_samples = get32(b + 864);
@@ -44,12 +47,14 @@ static sn_status read_setup(cnt *c, const sn_stream *stream, sn_error *err) {
   const int64_t block = (int32_t)get32(b + 894);
   c->start = SETUP + ELECTRODE * c->n_channels;
   if (c->n_channels < 1 || c->n_channels > MOST_CHANNELS)
-    return sn_fail_at(err, SN_E_CORRUPT, 370, -1, "channels", "'%s': %lld channels, expected 1 to 4096", c->name, (long long)c->n_channels);
+    return sn_fail_at(err, SN_E_CORRUPT, 370, -1, "channels", "'%s': %lld channels, expected 1 to 4096", c->name,
+                      (long long)c->n_channels);
   if (c->rate < 1) return sn_fail_at(err, SN_E_CORRUPT, 376, -1, "rate", "'%s': a rate of 0 Hz", c->name);
   if (c->n_samples < 1) return sn_fail_at(err, SN_E_CORRUPT, 864, -1, "samples", "'%s' announces no samples", c->name);
   if (block > 4)
-    return sn_fail_at(err, SN_E_UNSUPPORTED, 894, -1, NULL, "'%s' stores its channels in blocks of %lld bytes; multiplexed samples are read",
-                      c->name, (long long)block);
+    return sn_fail_at(err, SN_E_UNSUPPORTED, 894, -1, NULL,
+                      "'%s' stores its channels in blocks of %lld bytes; multiplexed samples are read", c->name,
+                      (long long)block);
   return SN_OK;
 }
 
@@ -58,19 +63,25 @@ static sn_status find_width(cnt *c, sn_recording *r, sn_error *err) {
   c->has_table = c->table >= c->start && c->table <= c->size - TABLE_HEAD;
   if (!c->has_table) {
     if (!c->tolerant)
-      return sn_fail_at(err, SN_E_CORRUPT, 886, -1, NULL, "'%s': the event table is to be at byte %lld; the data begin at %lld, the file has %lld "
-                        "bytes", c->name, (long long)c->table, (long long)c->start, (long long)c->size);
-    SN_TRY(sn_recording_warn(r, "events_absent", c->name, err, "'%s': no event table at byte %lld", c->name, (long long)c->table));
+      return sn_fail_at(err, SN_E_CORRUPT, 886, -1, NULL,
+                        "'%s': the event table is to be at byte %lld; the data begin at %lld, the file has %lld "
+                        "bytes",
+                        c->name, (long long)c->table, (long long)c->start, (long long)c->size);
+    SN_TRY(sn_recording_warn(r, "events_absent", c->name, err, "'%s': no event table at byte %lld", c->name,
+                             (long long)c->table));
   }
-  const int64_t bytes = (c->has_table ? c->table : c->size) - c->start, one = c->n_samples * c->n_channels; /* below 2^44 */
+  const int64_t bytes = (c->has_table ? c->table : c->size) - c->start,
+                one = c->n_samples * c->n_channels; /* below 2^44 */
   c->width = bytes == 2 * one ? 2 : bytes == 4 * one ? 4 : 0;
   if (c->width > 0) return SN_OK;
-  return sn_fail_at(err, SN_E_CORRUPT, c->start, -1, NULL, "'%s': %lld samples of %lld channels, and %lld bytes between headers and events: neither "
-                    "16 nor 32 bits", c->name, (long long)c->n_samples, (long long)c->n_channels, (long long)bytes);
+  return sn_fail_at(err, SN_E_CORRUPT, c->start, -1, NULL,
+                    "'%s': %lld samples of %lld channels, and %lld bytes between headers and events: neither "
+                    "16 nor 32 bits",
+                    c->name, (long long)c->n_samples, (long long)c->n_channels, (long long)bytes);
 }
 
-static sn_status set_channels(const cnt *c, const sn_stream *stream, sn_grid *grid, sn_recording *r, const sn_open_options *options,
-                              sn_error *err) {
+static sn_status set_channels(const cnt *c, const sn_stream *stream, sn_grid *grid, sn_recording *r,
+                              const sn_open_options *options, sn_error *err) {
   SN_TRY(sn_recording_set_channels(r, c->n_channels, err));
   for (int64_t i = 0; i < c->n_channels; i++) {
     uint8_t b[ELECTRODE];
@@ -88,7 +99,8 @@ static sn_status set_channels(const cnt *c, const sn_stream *stream, sn_grid *gr
     grid->baseline[i] = channel->baseline;
     if (step == 0 || !(fabs(step) < 1e30)) {
       channel->uncalibrated = true;
-      SN_TRY(sn_recording_warn(r, "uncalibrated", channel->name, err, "channel '%s': a step of %g microvolt", channel->name, step));
+      SN_TRY(sn_recording_warn(r, "uncalibrated", channel->name, err, "channel '%s': a step of %g microvolt",
+                               channel->name, step));
       continue;
     }
     channel->gain = 1 / step;
@@ -101,10 +113,14 @@ static sn_status set_channels(const cnt *c, const sn_stream *stream, sn_grid *gr
 
 static void describe(const uint8_t *record, char text[24]) {
   const int type = get16(record), keyboard = record[2], pad = record[3] & 15, accept = record[3] >> 4;
-  if (type != 0) snprintf(text, 24, "%d", type);
-  else if (accept >= 10) snprintf(text, 24, "accept %d", accept);
-  else if (keyboard != 0) snprintf(text, 24, "keyboard %d", keyboard);
-  else snprintf(text, 24, "keypad %d", pad);
+  if (type != 0)
+    snprintf(text, 24, "%d", type);
+  else if (accept >= 10)
+    snprintf(text, 24, "accept %d", accept);
+  else if (keyboard != 0)
+    snprintf(text, 24, "keyboard %d", keyboard);
+  else
+    snprintf(text, 24, "keypad %d", pad);
 }
 
 static sn_status set_events(const cnt *c, const sn_stream *stream, sn_grid *grid, sn_recording *r, sn_error *err) {
@@ -115,9 +131,10 @@ static sn_status set_events(const cnt *c, const sn_stream *stream, sn_grid *grid
   int64_t bytes = (int32_t)get32(head + 1), size = head[0] == 1 ? 8 : 19;
   if (head[0] < 1 || head[0] > 3 || bytes < 0 || bytes > c->size - c->table - TABLE_HEAD || bytes > MOST_EVENT_BYTES) {
     if (!c->tolerant)
-      return sn_fail_at(err, SN_E_CORRUPT, c->table, -1, NULL, "'%s': an event table of kind %d and %lld bytes", c->name, head[0], (long long)bytes);
-    return sn_recording_warn(r, "events_absent", c->name, err, "'%s': an event table of kind %d and %lld bytes", c->name, head[0],
-                             (long long)bytes);
+      return sn_fail_at(err, SN_E_CORRUPT, c->table, -1, NULL, "'%s': an event table of kind %d and %lld bytes",
+                        c->name, head[0], (long long)bytes);
+    return sn_recording_warn(r, "events_absent", c->name, err, "'%s': an event table of kind %d and %lld bytes",
+                             c->name, head[0], (long long)bytes);
   }
   for (int64_t i = 0; i < bytes / size; i++) {
     char text[24];
@@ -125,12 +142,14 @@ static sn_status set_events(const cnt *c, const sn_stream *stream, sn_grid *grid
     int64_t place = (int32_t)get32(record + 4);
     if (head[0] != 3) place = place < c->start ? -1 : (place - c->start) / (c->n_channels * c->width);
     if (place < 0 || place >= grid->n_frames) {
-      SN_TRY(sn_recording_warn(r, "annotation_beyond_end", c->name, err, "event %lld lies at sample %lld of %lld and is left out", (long long)i + 1,
+      SN_TRY(sn_recording_warn(r, "annotation_beyond_end", c->name, err,
+                               "event %lld lies at sample %lld of %lld and is left out", (long long)i + 1,
                                (long long)place, (long long)grid->n_frames));
       continue;
     }
     describe(record, text);
-    sn_annotation a = {.sample = place, .onset_s = (double)place / (double)c->rate, .duration_s = (double)NAN, .channel = -1};
+    sn_annotation a = {
+        .sample = place, .onset_s = (double)place / (double)c->rate, .duration_s = (double)NAN, .channel = -1};
     sn_text_cut(a.code, sizeof a.code, text);
     SN_TRY(sn_grid_add_event(grid, &room, &a, text, err));
   }
@@ -158,7 +177,8 @@ static sn_status load(cnt *c, sn_grid *grid, sn_recording *r, const sn_open_opti
   return set_events(c, grid->stream, grid, r, err);
 }
 
-static sn_status open_file(sn_folder *folder, const char *name, const sn_open_options *options, sn_recording **out, sn_error *err) {
+static sn_status open_file(sn_folder *folder, const char *name, const sn_open_options *options, sn_recording **out,
+                           sn_error *err) {
   sn_grid *grid = NULL;
   sn_recording *r = NULL;
   cnt c = {.name = name, .tolerant = options->tolerant};
@@ -171,8 +191,10 @@ static sn_status open_file(sn_folder *folder, const char *name, const sn_open_op
   status = sn_recording_add_file(r, name, err);
   if (status == SN_OK) status = sn_folder_open(folder, name, &grid->stream, err);
   if (status == SN_OK) status = load(&c, grid, r, options, err);
-  if (status == SN_OK) *out = r;
-  else sn_recording_destroy(r);
+  if (status == SN_OK)
+    *out = r;
+  else
+    sn_recording_destroy(r);
   return status;
 }
 
@@ -182,4 +204,5 @@ static int sniff(const char *name, const uint8_t *head, int64_t n, const sn_fold
   return ours ? 85 : n >= 4 && memcmp(head, "RIFF", 4) == 0 ? 0 : 10;
 }
 
-const sn_format sn_format_neuroscan = {.name = "neuroscan", .extensions = " .cnt ", .sniff = sniff, .open = open_file, .experimental = true};
+const sn_format sn_format_neuroscan = {
+    .name = "neuroscan", .extensions = " .cnt ", .sniff = sniff, .open = open_file, .experimental = true};

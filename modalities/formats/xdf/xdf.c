@@ -29,11 +29,13 @@ static sn_status name_the_rest(const xdf_file *file, const xdf_stream *main, sn_
   for (int64_t i = 0; i < file->n_streams; i++) {
     const xdf_stream *s = &file->streams[i];
     if (s->footer_samples >= 0 && s->footer_samples != s->n_samples)
-      SN_TRY(sn_recording_warn(r, "sample_count", s->name, err, "stream '%s' has %lld samples, its footer says %lld", s->name,
-                               (long long)s->n_samples, (long long)s->footer_samples));
+      SN_TRY(sn_recording_warn(r, "sample_count", s->name, err, "stream '%s' has %lld samples, its footer says %lld",
+                               s->name, (long long)s->n_samples, (long long)s->footer_samples));
     if (s == main || s->is_text) continue;
-    SN_TRY(sn_recording_warn(r, "stream_left_out", s->name, err, "stream '%s' (%s, %lld channels, %g Hz, %lld samples) has a clock of its own "
-                             "and is not read", s->name, s->type, (long long)s->n_channels, s->rate, (long long)s->n_samples));
+    SN_TRY(sn_recording_warn(r, "stream_left_out", s->name, err,
+                             "stream '%s' (%s, %lld channels, %g Hz, %lld samples) has a clock of its own "
+                             "and is not read",
+                             s->name, s->type, (long long)s->n_channels, s->rate, (long long)s->n_samples));
   }
   return SN_OK;
 }
@@ -55,20 +57,25 @@ static sn_sensor_kind kind_of(const char *type) {
   sn_channel_name parsed;
   if (sn_equal_nocase(type, "EEG")) return SN_SENSOR_EEG;
   sn_channel_name_parse(&parsed, type);
-  return parsed.kind == SN_SENSOR_EOG || parsed.kind == SN_SENSOR_ECG || parsed.kind == SN_SENSOR_EMG || parsed.kind == SN_SENSOR_TRIGGER
-             ? parsed.kind : SN_SENSOR_NONE;
+  return parsed.kind == SN_SENSOR_EOG || parsed.kind == SN_SENSOR_ECG || parsed.kind == SN_SENSOR_EMG ||
+                 parsed.kind == SN_SENSOR_TRIGGER
+             ? parsed.kind
+             : SN_SENSOR_NONE;
 }
 
-static sn_status set_channels(const xdf_stream *s, sn_grid *grid, sn_recording *r, const sn_open_options *options, sn_error *err) {
+static sn_status set_channels(const xdf_stream *s, sn_grid *grid, sn_recording *r, const sn_open_options *options,
+                              sn_error *err) {
   const bool described = s->n_described == s->n_channels;
   SN_TRY(sn_recording_set_channels(r, s->n_channels, err));
   if (!described)
-    SN_TRY(sn_recording_warn(r, "channel_names_absent", s->name, err, "stream '%s' has %lld channels and describes %lld", s->name,
-                             (long long)s->n_channels, (long long)s->n_described));
+    SN_TRY(sn_recording_warn(r, "channel_names_absent", s->name, err,
+                             "stream '%s' has %lld channels and describes %lld", s->name, (long long)s->n_channels,
+                             (long long)s->n_described));
   for (int64_t c = 0; c < s->n_channels; c++) {
     const xdf_channel *d = described ? &s->described[c] : NULL;
     sn_sensor_kind kind = d != NULL && d->type[0] != '\0' ? kind_of(d->type) : SN_SENSOR_NONE;
-    SN_TRY(sn_channel_setup(r, c, d != NULL ? d->label : "", d != NULL ? unit_of(d->unit) : "", NULL, kind, options, err));
+    SN_TRY(
+        sn_channel_setup(r, c, d != NULL ? d->label : "", d != NULL ? unit_of(d->unit) : "", NULL, kind, options, err));
     if (d != NULL) sn_text_cut(r->channels[c].raw_unit, sizeof r->channels[c].raw_unit, d->unit);
     grid->scale[c] = r->channels[c].unit_scale;
   }
@@ -83,7 +90,8 @@ static bool is_break(const xdf_stream *s, int64_t i) {
 }
 
 static sn_status set_segments(const xdf_stream *s, sn_grid *grid, sn_recording *r, sn_error *err) {
-  int64_t *first = NULL, *gaps = NULL, n = 0, room = 0, gap_room = 0, time = 0; /* time: frames to the end of the last segment */
+  int64_t *first = NULL, *gaps = NULL, n = 0, room = 0, gap_room = 0,
+          time = 0; /* time: frames to the end of the last segment */
   const double rate = (double)r->rate_num / (double)r->rate_den;
   double span = 0;
   sn_status status;
@@ -102,16 +110,20 @@ static sn_status set_segments(const xdf_stream *s, sn_grid *grid, sn_recording *
     double place = floor((s->stamps[i] - s->stamps[0]) * rate + 0.5);
     gaps[n] = place > (double)time && place < 9007199254740992.0 / 1024 ? (int64_t)place - time : 0;
     if (place < (double)time)
-      SN_TRY_GOTO(sn_recording_warn(r, "segment_time", s->name, err, "the time stamp of sample %lld lies before the end of what is in "
-                                    "front of it; the segments touch", (long long)i), done);
+      SN_TRY_GOTO(sn_recording_warn(r, "segment_time", s->name, err,
+                                    "the time stamp of sample %lld lies before the end of what is in "
+                                    "front of it; the segments touch",
+                                    (long long)i),
+                  done);
     time += gaps[n];
     first[n++] = i;
   }
   SN_TRY_GOTO(sn_grid_set_segments(r, grid, first, n, gaps, err), done);
   int64_t steps = s->n_samples - n;
   if (steps > 100 && span > 0 && fabs((double)steps / span - rate) > 0.001 * rate)
-    status = sn_recording_warn(r, "effective_rate", s->name, err, "stream '%s': %.6g samples a second by its time stamps, %g nominal",
-                               s->name, (double)steps / span, rate);
+    status = sn_recording_warn(r, "effective_rate", s->name, err,
+                               "stream '%s': %.6g samples a second by its time stamps, %g nominal", s->name,
+                               (double)steps / span, rate);
 done:
   sn_free(first);
   sn_free(gaps);
@@ -127,7 +139,8 @@ static bool frame_of(const xdf_stream *s, const sn_grid *grid, const sn_recordin
   if (segment < 0) return false;
   const int64_t first = grid->first_frame[segment], n = r->segments[segment].n_frames;
   const double begin = s->stamps[first], end = s->stamps[first + n - 1];
-  double place = t <= end && end > begin ? (t - begin) / (end - begin) * (double)(n - 1) : (double)(n - 1) + (t - end) * rate;
+  double place =
+      t <= end && end > begin ? (t - begin) / (end - begin) * (double)(n - 1) : (double)(n - 1) + (t - end) * rate;
   if (t <= begin) place = 0;
   place = floor(place + 0.5);
   const sn_segment *last = &r->segments[r->n_segments - 1];
@@ -146,8 +159,10 @@ static sn_status set_events(xdf_file *file, const xdf_stream *main, sn_grid *gri
       double t = s->stamps[s->texts[k].sample];
       sn_annotation a = {.channel = -1, .onset_s = t - main->stamps[0], .duration_s = (double)NAN};
       if (!frame_of(main, grid, r, t, &a.sample)) {
-        SN_TRY(sn_recording_warn(r, "annotation_beyond_end", s->name, err, "a text of stream '%s' at %.3f s lies outside the recording and is "
-                                 "left out", s->name, a.onset_s));
+        SN_TRY(sn_recording_warn(r, "annotation_beyond_end", s->name, err,
+                                 "a text of stream '%s' at %.3f s lies outside the recording and is "
+                                 "left out",
+                                 s->name, a.onset_s));
         continue;
       }
       sn_text_cut(a.code, sizeof a.code, s->name);
@@ -165,11 +180,12 @@ static sn_status load(xdf_file *file, sn_grid *grid, sn_recording *r, const sn_o
   SN_TRY(sn_xdf_scan(file, r, &end, err));
   xdf_stream *s = main_stream(file);
   if (s == NULL)
-    return sn_fail(err, SN_E_CORRUPT, "'%s' has no numeric stream with a nominal rate and samples (%lld streams)", file->name,
-                   (long long)file->n_streams);
+    return sn_fail(err, SN_E_CORRUPT, "'%s' has no numeric stream with a nominal rate and samples (%lld streams)",
+                   file->name, (long long)file->n_streams);
   SN_TRY(name_the_rest(file, s, r, err));
   SN_TRY(sn_xdf_load_numbers(file, end, s, err));
-  if (s->n_samples == 0) return sn_fail(err, SN_E_CORRUPT, "'%s': the stream '%s' has no whole sample", file->name, s->name);
+  if (s->n_samples == 0)
+    return sn_fail(err, SN_E_CORRUPT, "'%s': the stream '%s' has no whole sample", file->name, s->name);
   if (!sn_double_ratio(s->rate, &r->rate_num, &r->rate_den))
     return sn_fail(err, SN_E_CORRUPT, "'%s': the nominal rate %g of '%s' is no ratio", file->name, s->rate, s->name);
   grid->type = s->format;
@@ -186,7 +202,8 @@ static sn_status load(xdf_file *file, sn_grid *grid, sn_recording *r, const sn_o
   return SN_OK;
 }
 
-static sn_status open_file(sn_folder *folder, const char *name, const sn_open_options *options, sn_recording **out, sn_error *err) {
+static sn_status open_file(sn_folder *folder, const char *name, const sn_open_options *options, sn_recording **out,
+                           sn_error *err) {
   sn_stream *stream = NULL;
   sn_grid *grid = NULL;
   sn_recording *r = NULL;
@@ -208,8 +225,10 @@ static sn_status open_file(sn_folder *folder, const char *name, const sn_open_op
 done:
   sn_xdf_free(&file);
   sn_free(bytes);
-  if (status == SN_OK) *out = r;
-  else sn_recording_destroy(r);
+  if (status == SN_OK)
+    *out = r;
+  else
+    sn_recording_destroy(r);
   return status;
 }
 

@@ -12,7 +12,7 @@ enum { MOST_CHANNELS = 1 << 16, MOST_STREAMS = 1 << 12, MOST_RESETS = 1024 };
 
 typedef struct chunk {
   int tag;
-  int64_t offset;         /* of the chunk in the file */
+  int64_t offset; /* of the chunk in the file */
   const uint8_t *at, *end;
 } chunk;
 
@@ -79,18 +79,25 @@ static void take_header(void *context, const char *path, const char *text) {
   char word[128];
   sn_text_cut(word, sizeof word, text);
   const char *trimmed = sn_trim(word);
-  if (strcmp(path, "info/name") == 0) sn_text_cut(s->name, sizeof s->name, trimmed);
-  else if (strcmp(path, "info/type") == 0) sn_text_cut(s->type, sizeof s->type, trimmed);
-  else if (strcmp(path, "info/channel_format") == 0) sn_text_cut(h->format, sizeof h->format, trimmed);
+  if (strcmp(path, "info/name") == 0)
+    sn_text_cut(s->name, sizeof s->name, trimmed);
+  else if (strcmp(path, "info/type") == 0)
+    sn_text_cut(s->type, sizeof s->type, trimmed);
+  else if (strcmp(path, "info/channel_format") == 0)
+    sn_text_cut(h->format, sizeof h->format, trimmed);
   else if (strcmp(path, "info/channel_count") == 0) {
     if (!sn_parse_i64(trimmed, &s->n_channels)) s->n_channels = -1;
   } else if (strcmp(path, "info/nominal_srate") == 0) {
     if (!sn_parse_f64(trimmed, false, &s->rate)) s->rate = NAN;
-  } else if (strcmp(path, "info/desc/channels/channel/label") == 0) sn_text_cut(h->channel.label, sizeof h->channel.label, trimmed);
-  else if (strcmp(path, "info/desc/channels/channel/unit") == 0) sn_text_cut(h->channel.unit, sizeof h->channel.unit, trimmed);
-  else if (strcmp(path, "info/desc/channels/channel/type") == 0) sn_text_cut(h->channel.type, sizeof h->channel.type, trimmed);
+  } else if (strcmp(path, "info/desc/channels/channel/label") == 0)
+    sn_text_cut(h->channel.label, sizeof h->channel.label, trimmed);
+  else if (strcmp(path, "info/desc/channels/channel/unit") == 0)
+    sn_text_cut(h->channel.unit, sizeof h->channel.unit, trimmed);
+  else if (strcmp(path, "info/desc/channels/channel/type") == 0)
+    sn_text_cut(h->channel.type, sizeof h->channel.type, trimmed);
   else if (strcmp(path, "info/desc/channels/channel") == 0 && h->status == SN_OK && s->n_described < MOST_CHANNELS) {
-    h->status = sn_grow(&s->described, &s->described_room, s->n_described + 1, sizeof *s->described, "channels", h->err);
+    h->status =
+        sn_grow(&s->described, &s->described_room, s->n_described + 1, sizeof *s->described, "channels", h->err);
     if (h->status != SN_OK) return;
     s->described[s->n_described++] = h->channel;
     memset(&h->channel, 0, sizeof h->channel);
@@ -130,7 +137,8 @@ static sn_status take_stream_header(xdf_file *file, const chunk *c, sn_error *er
   if (h.status != SN_OK) return h.status;
   set_format(s, h.format);
   if (!good) return damaged(file, c, "the XML of a stream header is malformed", err);
-  if (s->n_channels < 1 || s->n_channels > MOST_CHANNELS) return damaged(file, c, "channel_count is no number from 1 to 65536", err);
+  if (s->n_channels < 1 || s->n_channels > MOST_CHANNELS)
+    return damaged(file, c, "channel_count is no number from 1 to 65536", err);
   if (!(s->rate >= 0) || s->rate > 1e9) return damaged(file, c, "nominal_srate is no rate", err);
   if (!s->known) return damaged(file, c, "an unknown channel_format", err);
   return SN_OK;
@@ -164,7 +172,8 @@ static sn_status take_samples(const xdf_file *file, const chunk *c, uint8_t **da
   if (!take_length(&at, c->end, &count)) return damaged(file, c, "no number of samples", err);
   const int64_t bytes = s->is_text ? 0 : s->n_channels * sn_grid_type_bytes(s->format);
   for (int64_t i = 0; i < count; i++) {
-    if (at >= c->end || (*at != 0 && *at != 8) || c->end - at < 1 + *at) return damaged(file, c, "a sample without its time stamp", err);
+    if (at >= c->end || (*at != 0 && *at != 8) || c->end - at < 1 + *at)
+      return damaged(file, c, "a sample without its time stamp", err);
     double stamp = *at == 8 ? get_double(at + 1) : NAN;
     const bool stamped = *at == 8;
     at += 1 + *at;
@@ -176,7 +185,8 @@ static sn_status take_samples(const xdf_file *file, const chunk *c, uint8_t **da
     }
     if (s->is_text) {
       for (int64_t k = 0; k < s->n_channels; k++) {
-        if (!take_length(&at, c->end, &length) || length > c->end - at) return damaged(file, c, "a text that passes the end", err);
+        if (!take_length(&at, c->end, &length) || length > c->end - at)
+          return damaged(file, c, "a text that passes the end", err);
         if (data == NULL) SN_TRY(take_text(s, (const char *)at, length, err));
         at += length;
       }
@@ -209,15 +219,19 @@ static sn_status take_offset(const xdf_file *file, const chunk *c, sn_error *err
 static sn_status take_chunk(xdf_file *file, const chunk *c, sn_error *err) {
   xdf_stream *s;
   switch (c->tag) {
-    case STREAM_HEADER: return take_stream_header(file, c, err);
-    case SAMPLES: return take_samples(file, c, NULL, NULL, err);
-    case CLOCK_OFFSET: return take_offset(file, c, err);
+    case STREAM_HEADER:
+      return take_stream_header(file, c, err);
+    case SAMPLES:
+      return take_samples(file, c, NULL, NULL, err);
+    case CLOCK_OFFSET:
+      return take_offset(file, c, err);
     case STREAM_FOOTER:
       if (c->end - c->at < 4) return damaged(file, c, "too short for a footer", err);
       s = find_stream(file, (uint32_t)get(c->at, 4));
       if (s != NULL) sn_xdf_walk_xml((const char *)c->at + 4, c->end - c->at - 4, take_footer_count, s);
       return SN_OK;
-    default: return SN_OK; /* file header, boundaries, and what later versions may add */
+    default:
+      return SN_OK; /* file header, boundaries, and what later versions may add */
   }
 }
 
@@ -228,8 +242,9 @@ sn_status sn_xdf_scan(xdf_file *file, sn_recording *recording, int64_t *end, sn_
     chunk c = {.offset = *end};
     int64_t next = 0;
     sn_error problem;
-    sn_status status = read_chunk(file, *end, file->n, &c, &next) ? take_chunk(file, &c, &problem)
-                                                                 : damaged(file, &c, "it passes the end of the file, or is none", &problem);
+    sn_status status = read_chunk(file, *end, file->n, &c, &next)
+                           ? take_chunk(file, &c, &problem)
+                           : damaged(file, &c, "it passes the end of the file, or is none", &problem);
     if (status == SN_OK) {
       *end = next;
       continue;
@@ -238,13 +253,14 @@ sn_status sn_xdf_scan(xdf_file *file, sn_recording *recording, int64_t *end, sn_
       if (err != NULL) *err = problem;
       return status;
     }
-    return sn_recording_warn(recording, "truncated", file->name, err, "%.150s; what is before it is read", problem.message);
+    return sn_recording_warn(recording, "truncated", file->name, err, "%.150s; what is before it is read",
+                             problem.message);
   }
   return SN_OK;
 }
 
-/* Of a stream whose damaged chunk was taken in part, n_samples counts more than lies before `end`: what was counted is read again,
- * chunk by chunk, and its last part does not count. */
+/* Of a stream whose damaged chunk was taken in part, n_samples counts more than lies before `end`: what was counted is
+ * read again, chunk by chunk, and its last part does not count. */
 sn_status sn_xdf_load_numbers(const xdf_file *file, int64_t end, xdf_stream *stream, sn_error *err) {
   int64_t bytes, width = stream->n_channels * sn_grid_type_bytes(stream->format);
   if (!sn_mul_ok(stream->n_samples, width, &bytes) || bytes > file->n)
@@ -297,7 +313,9 @@ sn_status sn_xdf_correct_stamps(xdf_stream *s, sn_error *err) {
   for (int64_t i = 0; i < s->n_offsets;) {
     int64_t k = i + 1;
     while (k < s->n_offsets && !is_reset(s->offsets + 2 * (k - 1), s->offsets + 2 * k)) k++;
-    sn_status status = n < MOST_RESETS ? SN_OK : sn_fail(err, SN_E_CORRUPT, "stream '%s': more than %d clock resets", s->name, MOST_RESETS);
+    sn_status status = n < MOST_RESETS
+                           ? SN_OK
+                           : sn_fail(err, SN_E_CORRUPT, "stream '%s': more than %d clock resets", s->name, MOST_RESETS);
     if (status == SN_OK) status = sn_grow(&pieces, &room, n + 1, sizeof *pieces, "clock offsets", err);
     if (status != SN_OK) {
       sn_free(pieces);

@@ -1,4 +1,5 @@
-/* Just enough XML for what stands in an XDF file: elements, text, the five entities and numbers; attributes are skipped. */
+/* Just enough XML for what stands in an XDF file: elements, text, the five entities and numbers; attributes are
+ * skipped. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,7 +109,8 @@ static bool skip_other(walker *w) {
   return true;
 }
 
-bool sn_xdf_walk_xml(const char *xml, int64_t n, void (*take)(void *context, const char *path, const char *text), void *context) {
+bool sn_xdf_walk_xml(const char *xml, int64_t n, void (*take)(void *context, const char *path, const char *text),
+                     void *context) {
   walker w;
   memset(&w, 0, sizeof w);
   w.at = xml;
@@ -121,8 +123,9 @@ bool sn_xdf_walk_xml(const char *xml, int64_t n, void (*take)(void *context, con
     } else {
       w.at++;
       if (w.at == w.end) return false;
-      bool good = *w.at == '/' ? close_element(&w, take, context)
-                  : *w.at == '?' || *w.at == '!' ? skip_other(&w) : open_element(&w, take, context);
+      bool good = *w.at == '/'                   ? close_element(&w, take, context)
+                  : *w.at == '?' || *w.at == '!' ? skip_other(&w)
+                                                 : open_element(&w, take, context);
       if (!good) return false;
     }
   }
