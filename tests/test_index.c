@@ -158,7 +158,7 @@ static void test_left_out_lines_have_reasons(void **state) {
   unlink(path);
   cohort_write_text(root, "bad.hea", "bad 1 nonsense\n");
   cohort_write_text(root, "empty.hea", "");
-  cohort_write_text(root, "scan.cnt", "Version 3.0");
+  cohort_write_text(root, "scan.mff", "x");
   cohort_write_text(root, "stray.dat", "0123");
   cohort_path(root, "dangling", path, sizeof path);
   assert_int_equal(symlink("/nowhere/at/all", path), 0);
@@ -174,7 +174,7 @@ static void test_left_out_lines_have_reasons(void **state) {
   assert_null(strstr(cell(m, "lone.hea", SN_MANIFEST_REASON), root)); /* the same text wherever the tree lies */
   assert_string_not_equal(cell(m, "bad.hea", SN_MANIFEST_STATUS), "ok");
   assert_string_not_equal(cell(m, "empty.hea", SN_MANIFEST_STATUS), "ok");
-  assert_string_equal(cell(m, "scan.cnt", SN_MANIFEST_STATUS), "unsupported");
+  assert_string_equal(cell(m, "scan.mff", SN_MANIFEST_STATUS), "unsupported");
   assert_string_not_equal(cell(m, "stray.dat", SN_MANIFEST_STATUS), "ok");
   assert_string_equal(cell(m, "dangling", SN_MANIFEST_STATUS), "io");
   assert_string_equal(cell(m, "a/x.hea", SN_MANIFEST_STATUS), "short");
