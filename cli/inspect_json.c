@@ -108,6 +108,9 @@ static void write_channel(sn_json_writer *j, const inspect_result *result, int64
   sn_json_put_i64(j, "n_samples", sn_recording_samples(r, index, -1));
   write_vector(j, "position_m", c->has_position, c->position_m);
   write_vector(j, "orientation", c->has_orientation, c->orientation);
+  key_string(j, "frame", !c->has_position ? NULL : c->frame == SN_FRAME_HEAD ? "head" : c->frame == SN_FRAME_DEVICE ? "device" : NULL);
+  if (c->coil_type != 0) sn_json_put_i64(j, "coil_type", c->coil_type);
+  else sn_json_put_null(j, "coil_type");
   sn_json_put_bool(j, "bad", c->bad);
   sn_json_write_key(j, "calibration"); /* value in `unit` = stored * gain + offset */
   sn_json_begin_object(j);
@@ -172,6 +175,12 @@ static void write_recording(sn_json_writer *j, const inspect_result *result) {
   key_string(j, "sex", r->sex);
   sn_json_end_object(j);
   key_string(j, "start_time", result->request->dates ? r->start_time : NULL);
+  key_string(j, "reference", r->reference);
+  sn_json_put_f64(j, "line_hz", r->line_hz);
+  sn_json_write_key(j, "notes");
+  sn_json_begin_object(j);
+  for (int64_t i = 0; i < r->n_notes; i++) key_string(j, r->notes[i].name, r->notes[i].value);
+  sn_json_end_object(j);
   sn_json_write_key(j, "segments");
   sn_json_begin_array(j);
   for (int64_t s = 0; s < r->n_segments; s++) {
@@ -189,8 +198,8 @@ static void write_recording(sn_json_writer *j, const inspect_result *result) {
 }
 
 static void write_nothing(sn_json_writer *j) {
-  static const char *const keys[] = {"format", "variant", "modality", "subject", "start_time", "segments", "channels",
-                                     "annotations"};
+  static const char *const keys[] = {"format", "variant", "modality", "subject", "start_time", "reference", "line_hz",
+                                     "notes", "segments", "channels", "annotations"};
   for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) sn_json_put_null(j, keys[i]);
 }
 

@@ -46,6 +46,10 @@ static sn_status put_head(const inspect_result *result, sn_string *out, sn_error
   }
   if (result->request->dates && r->start_time[0] != '\0')
     SN_TRY(sn_string_printf(out, err, "  start      %s\n", r->start_time));
+  if (r->reference[0] != '\0') SN_TRY(sn_string_printf(out, err, "  reference  %s\n", r->reference));
+  if (!isnan(r->line_hz)) SN_TRY(sn_string_printf(out, err, "  mains      %g Hz\n", r->line_hz));
+  for (int64_t i = 0; i < r->n_notes; i++)
+    SN_TRY(sn_string_printf(out, err, "  %s: %s\n", r->notes[i].name, r->notes[i].value));
   if (r->annotations_alone) return sn_string_printf(out, err, "  no signal: annotations alone\n");
   SN_TRY(put_rates(r, out, err));
   SN_TRY(sn_string_printf(out, err, "  duration   %.3f s in %lld segment%s\n", sn_recording_duration(r),

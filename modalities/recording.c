@@ -68,6 +68,7 @@ void sn_recording_destroy(sn_recording *recording) {
   for (int64_t i = 0; i < recording->n_files; i++) sn_free(recording->files[i]);
   sn_free(recording->files);
   sn_free(recording->file_slots);
+  sn_free(recording->notes);
   sn_folder_close(recording->folder);
   sn_free(recording);
 }
@@ -406,6 +407,24 @@ static sn_status warn(sn_warning **list, int64_t *n, const char *code, const cha
   drop_half_character(w->where, sizeof w->where);
   drop_half_character(w->message, sizeof w->message);
   w->count = 1;
+  return SN_OK;
+}
+
+sn_status sn_recording_note(sn_recording *recording, const char *name, sn_error *err, const char *format, ...) {
+  int64_t i = 0;
+  while (i < recording->n_notes && strcmp(recording->notes[i].name, name) != 0) i++;
+  if (i == recording->n_notes) {
+    SN_TRY(sn_realloc(&recording->notes, i + 1, sizeof *recording->notes, "notes", err));
+    recording->n_notes++;
+  }
+  sn_note *note = &recording->notes[i];
+  va_list arguments;
+  memset(note, 0, sizeof *note);
+  snprintf(note->name, sizeof note->name, "%s", name);
+  va_start(arguments, format);
+  vsnprintf(note->value, sizeof note->value, format, arguments);
+  va_end(arguments);
+  drop_half_character(note->value, sizeof note->value);
   return SN_OK;
 }
 

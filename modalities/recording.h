@@ -85,6 +85,12 @@ SN_MUST_CHECK sn_status sn_annotations_copy(const sn_annotations *list, sn_annot
 SN_MUST_CHECK sn_status sn_annotations_add(sn_annotations *list, int64_t *capacity, const sn_annotation *item,
                                            const char *text, sn_error *err);
 
+/* A fact of the file that has no field of its own: "highpass_hz" "0.1", "projectors" "PCA-v1 off". Nothing private. */
+typedef struct sn_note {
+  char name[32];
+  char value[224];
+} sn_note;
+
 typedef struct sn_recording sn_recording;
 
 typedef struct sn_recording_vtable {
@@ -135,6 +141,8 @@ struct sn_recording {
   sn_annotations *events;          /* stated beside the recording (events.tsv), instead of its own; NULL: none; owned */
   int64_t n_comments;
   char **comments;                 /* header comment lines without their mark, UTF-8; may hold private text: never printed */
+  int64_t n_notes;
+  sn_note *notes;                  /* names are unique */
 };
 
 typedef struct sn_open_options {
@@ -173,6 +181,9 @@ SN_MUST_CHECK sn_status sn_recording_create(const sn_recording_vtable *vtable, c
 /* For readers: one more of recording->files (copied); a name that is there already is left as it is. */
 SN_MUST_CHECK sn_status sn_recording_add_file(sn_recording *recording, const char *name, sn_error *err);
 SN_MUST_CHECK sn_status sn_recording_set_channels(sn_recording *recording, int64_t n, sn_error *err);
+/* For readers: one more note, or another value of one that is there. A value that is too long is cut. */
+SN_MUST_CHECK sn_status sn_recording_note(sn_recording *recording, const char *name, sn_error *err, const char *format, ...)
+    SN_PRINTF(4, 5);
 
 SN_MUST_CHECK sn_status sn_recording_read(const sn_recording *recording, int64_t channel, int64_t segment, int64_t first,
                                           int64_t count, double *values, sn_error *err);

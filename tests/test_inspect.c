@@ -80,7 +80,7 @@ static void the_object(void **state) {
   assert_int_equal(run("--json", "r.hea"), 0);
   sn_json *json = parsed();
   static const char *const keys[] = {"path",     "status",   "error",       "warnings", "format", "variant", "modality", "subject",
-                                     "start_time", "segments", "channels", "annotations", "volume", "table",   "text"};
+                                     "start_time", "reference", "line_hz", "notes", "segments", "channels", "annotations", "volume", "table",   "text"};
   for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) assert_non_null(sn_json_get(json, keys[i]));
   assert_string_equal(text_at(json, "status"), "ok");
   assert_int_equal(sn_json_kind(sn_json_get(json, "error")), SN_JSON_NULL);
