@@ -197,7 +197,7 @@ static void test_bad_directories(void **state) {
   char path[4096];
   cohort_path(root, "readme.md", path, sizeof path);
   assert_int_equal(index_with(path, (sn_index_options){0}, &m, &report, &err),
-                   SN_E_IO); /* a file in place of a directory */
+                   SN_E_ARGUMENT); /* a file in place of a directory */
   assert_int_equal(index_with("/nowhere/at/all", (sn_index_options){0}, &m, &report, &err), SN_E_IO);
   assert_null(m);
   cohort_remove(root);
