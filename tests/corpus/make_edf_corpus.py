@@ -22,6 +22,7 @@ def make(name, signals, records, count=None, duration=b"1", reserved=b"", bdf=Fa
     width = 3 if bdf else 2
     for record in records:
         for s, part in zip(signals, record):
+            assert len(part) <= s[6] * width
             out += part.ljust(s[6] * width, b"\0") if isinstance(part, bytes) else b"".join(
                 (v & (1 << 8 * width) - 1).to_bytes(width, "little") for v in part)
     if name.endswith("gz"):
@@ -35,7 +36,7 @@ def tals(onset, more=b""):
 
 EEG = (b"EEG Cz-REF", b"uV", b"-100", b"100", b"-32768", b"32767", 4)
 SLOW = (b"Temp", b"degC", b"34", b"40.2", b"-2048", b"2047", 2)
-NOTES = (b"EDF Annotations", b"", b"-1", b"1", b"-32768", b"32767", 12)
+NOTES = (b"EDF Annotations", b"", b"-1", b"1", b"-32768", b"32767", 16)
 make("plain", [EEG, SLOW], [([1, 2, 3, -4], [5, -6])] * 3, patient=b"id F 02-MAY-1951 name Age:50")
 make("plus_c", [EEG, NOTES], [([1, 2, 3, 4], tals(b"+0.25", b"+1\x150.5\x14one\x14two\x14\0")), ([5, 6, 7, 8], tals(b"+1.25"))],
      reserved=b"EDF+C")
