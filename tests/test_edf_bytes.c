@@ -110,6 +110,16 @@ static void gaps(void **state) {
   c = edf_must_open(&file, false);
   assert_true(c.recording->n_segments == 2 && edf_case_warned(&c, "record_times"));
   edf_close(&c);
+  /* Times that cannot be: it stays continuous. */
+  const char *repeated[] = {"+0", "+0", "+0"};
+  make_discontinuous(repeated, 3, "EDF+C");
+  c = edf_must_open(&file, false);
+  assert_true(c.recording->n_segments == 1 && edf_case_warned(&c, "record_times"));
+  edf_close(&c);
+  make_discontinuous(onsets, 3, ""); /* plain EDF states none */
+  c = edf_must_open(&file, false);
+  assert_true(c.recording->n_segments == 1 && !edf_case_warned(&c, "record_times"));
+  edf_close(&c);
   /* Records in disorder. */
   const char *back[] = {"+0", "+3", "+1"};
   make_discontinuous(back, 3, "EDF+D");

@@ -25,7 +25,8 @@
  * Time.  The recording starts with its first record; the fraction of a second that the first time-keeping annotation
  * states is part of start_time.  EDF+D: records that touch, within half a sample of the fastest signal or 0.5 ms, whichever
  * is longer, are one segment; anything else begins a new one.  In EDF+C the first and the last record's times are
- * compared; if they contradict, the file is read as EDF+D, with the warning "record_times".
+ * compared; if that one is later than it should be, the file is read as EDF+D; both that and a time too early give the
+ * warning "record_times".
  *
  * Annotations (sn_recording_annotations; which: "tal", "trigger", NULL both).  Every text of every time-stamped list, in time
  * order, with its exact onset; those before the start or in a gap too.  `code` is the text where it is at most 15 bytes;

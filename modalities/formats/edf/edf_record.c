@@ -212,7 +212,7 @@ static sn_status add_segment(edf_file *f, int64_t *room, int64_t record, int64_t
 
 static sn_status bad_time(const opening *o, int64_t record, const char *problem, sn_error *err) {
   const int64_t at = sn_edf_record_at(o->f, record);
-  if (!o->options->tolerant)
+  if (!o->options->tolerant && o->f->header->discontinuous) /* what calls itself continuous has a better answer */
     return sn_fail_at(err, SN_E_CORRUPT, at, -1, "record time", "'%s' byte %lld: record %lld %s", o->name, (long long)at,
                       (long long)record, problem);
   return sn_recording_warn(o->r, "record_times", "record time", err, "'%s' byte %lld: record %lld %s; it is taken to follow "
@@ -248,7 +248,8 @@ static sn_status place_records(const opening *o, sn_error *err) {
   return SN_OK;
 }
 
-/* EDF+C: one segment, unless the last record's time tells otherwise. */
+/* EDF+C: one segment, unless the last record stands later than that. (Times that are too early are no gaps, but wrong: some
+ * writers repeat the first one.) Plain EDF states no times, whatever a signal is called. */
 static sn_status place_continuous(const opening *o, sn_error *err) {
   edf_file *f = o->f;
   int64_t first = 0, last = 0, room = 0;
@@ -258,14 +259,14 @@ static sn_status place_continuous(const opening *o, sn_error *err) {
   if (annotated && !found && f->header->plus)
     SN_TRY(sn_recording_warn(o->r, "record_times", "record time", err, "'%s' byte %lld: record 0 states no time", o->name,
                              (long long)sn_edf_record_at(f, 0)));
-  if (found && f->n_records > 1 && f->n_channels > 0)
+  if (found && f->header->plus && f->n_records > 1 && f->n_channels > 0)
     SN_TRY(sn_edf_record_time(f, f->n_records - 1, &last, &found_last, err));
   if (found_last) {
     double gap = (double)(last - first) / (double)EDF_SECOND - (double)(f->n_records - 1) * record_seconds(f);
     if (fabs(gap) > touching_s(f)) {
       SN_TRY(sn_recording_warn(o->r, "record_times", "record time", err,
                                "'%s' calls itself continuous, but its records' times differ by %g s from that", o->name, gap));
-      return place_records(o, err);
+      if (gap > 0) return place_records(o, err);
     }
   }
   return add_segment(f, &room, 0, found ? first : 0, err);
