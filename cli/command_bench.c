@@ -21,7 +21,7 @@ static const sn_option OPTIONS[] = {
     {"tokens", "N", false, "tokens of a step in the train_step rows (default: the row's own)"},
     {"seconds", "S", false, "measuring time of a row, about (default 3)"},
     {"quick", NULL, false, "half a second a row: shows that it runs, not how fast it is"},
-    {"cpu-time", NULL, false, "CPU time instead of the clock's, for a busy machine, with --threads 1 (train_step, attention)"},
+    {"cpu-time", NULL, false, "CPU time instead of the clock's, for a busy machine, with --threads 1 (train_step, attention, read)"},
     {"file", "PATH", false, "the recording of the read row (default: an example that it writes)"},
     {"profile", NULL, false, "where the time of the train_step rows goes, op by op, on standard error"},
     {"list", NULL, false, "the names, and stop"},
