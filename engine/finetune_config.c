@@ -67,7 +67,7 @@ static const char *const DECIDES[][2] = {{"train.steps", "finetune.steps"},
 /* What is the same in every fine-tuning run. */
 static const char *const FIXED[][2] = {{"train.beta1", "0.9"}, {"train.schedule", "cosine"}, {"train.ema", "0"},
                                        {"train.keep_last", "1"}, {"train.keep_every", "0"},
-                                       {"train.freeze", ""},   {"init.run", ""},
+                                       {"train.freeze", ""},   {"train.renew", ""},   {"init.run", ""},
                                        {"train.start_lr", "0"}, {"train.ipe_scale", "1"}, {"train.milestones", ""},
                                        {"train.weight_decay_end", "-1"}};
 enum { N_DECIDES = sizeof DECIDES / sizeof DECIDES[0], N_FIXED = sizeof FIXED / sizeof FIXED[0] };

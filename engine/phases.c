@@ -13,7 +13,7 @@ static const char *const MAY_DIFFER[] = {
     "train.weight_decay", "train.decay_set",  "train.beta1",        "train.beta2",      "train.eps",
     "train.clip",       "train.ema",          "train.freeze",       "train.moments",    "train.pack_tokens",
     "train.packs_per_step", "train.start_lr",   "train.ipe_scale",    "train.milestones", "train.step_factor",
-    "train.weight_decay_end"};
+    "train.weight_decay_end", "train.renew"};
 
 static bool may_differ(const char *key) {
   for (size_t i = 0; i < sizeof MAY_DIFFER / sizeof MAY_DIFFER[0]; i++)
@@ -50,6 +50,9 @@ sn_status sn_phases_read(const sn_config *config, sn_train_phase *phases, int *n
     if (!(lr > 0))
       return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "train.lr", "train.lr %g%s: above 0 is needed, or nothing is learned",
                         lr, count > 1 ? " of a phase" : "");
+    if (i == 0 && sn_config_list_length(c, "train.renew") > 0)
+      return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "train.renew", "train.renew: nothing goes on into the first phase; set it in a "
+                        "later one");
     phases[i] = (sn_train_phase){.first = next, .last = next + sn_config_int(c, "train.steps"), .lr = lr, .config = c,
                                  .name = sn_config_phase_name(config, i)};
     next = phases[i].last;
@@ -107,12 +110,37 @@ sn_status sn_phases_freeze(const sn_config *config, sn_params *params, sn_error 
   return SN_OK;
 }
 
-sn_status sn_phases_carry(const sn_params *from, sn_params *to, bool only_check, sn_carry_report *report,
-                          sn_error *err) {
+/* The weight of the phase before that goes on as this one; NULL: none, or one that train.renew leaves behind. */
+static const sn_param *counterpart(const sn_config *config, const sn_params *from, const sn_param *p) {
+  for (int64_t k = 0; k < sn_config_list_length(config, "train.renew"); k++) {
+    const char *prefix = sn_config_list_text(config, "train.renew", k);
+    if (strncmp(p->name, prefix, strlen(prefix)) == 0) return NULL;
+  }
+  return sn_params_find(from, p->name);
+}
+
+static sn_status check_renewed(const sn_config *config, const sn_params *params, sn_error *err) {
+  for (int64_t k = 0; k < sn_config_list_length(config, "train.renew"); k++) {
+    const char *prefix = sn_config_list_text(config, "train.renew", k);
+    bool found = false;
+    for (int64_t i = 0; i < sn_params_count(params) && !found; i++)
+      found = strncmp(sn_params_at(params, i)->name, prefix, strlen(prefix)) == 0;
+    if (found) continue;
+    char parts[128];
+    list_first_parts(params, parts, sizeof parts);
+    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "train.renew", "train.renew '%s': no weight's name begins so; they begin with %s",
+                      prefix, parts);
+  }
+  return SN_OK;
+}
+
+sn_status sn_phases_carry(const sn_config *config, const sn_params *from, sn_params *to, bool only_check,
+                          sn_carry_report *report, sn_error *err) {
   memset(report, 0, sizeof *report);
+  SN_TRY(check_renewed(config, to, err));
   for (int64_t i = 0; i < sn_params_count(to); i++) {
     sn_param *p = sn_params_at(to, i);
-    const sn_param *old = sn_params_find(from, p->name);
+    const sn_param *old = counterpart(config, from, p);
     if (old == NULL) {
       if (report->fresh++ == 0) snprintf(report->first_fresh, sizeof report->first_fresh, "%s", p->name);
       continue;
@@ -120,8 +148,8 @@ sn_status sn_phases_carry(const sn_params *from, sn_params *to, bool only_check,
     bool same = p->value.n_dims == old->value.n_dims;
     for (int d = 0; d < p->value.n_dims && same; d++) same = p->value.shape[d] == old->value.shape[d];
     if (!same)
-      return sn_fail(err, SN_E_ARGUMENT, "weight '%s' has another shape in the phase before: what a phase sets must keep the "
-                     "shapes of the weights that it shares", p->name);
+      return sn_fail(err, SN_E_ARGUMENT, "weight '%s' has another shape in the phase before: keep what decides its shape, or "
+                     "let it begin anew in this phase (train.renew)", p->name);
     report->carried++;
     if (only_check) continue;
     memcpy(p->value.data, old->value.data, (size_t)sn_tensor_bytes(&p->value));
@@ -140,10 +168,10 @@ static void copy_state(sn_tensor *to, const sn_tensor *from) {
   if (to->data != NULL && from->data != NULL) memcpy(to->data, from->data, (size_t)sn_tensor_bytes(to));
 }
 
-void sn_phases_carry_state(const sn_params *from, sn_params *to, bool moments) {
+void sn_phases_carry_state(const sn_config *config, const sn_params *from, sn_params *to, bool moments) {
   for (int64_t i = 0; i < sn_params_count(to); i++) {
     sn_param *p = sn_params_at(to, i);
-    const sn_param *old = sn_params_find(from, p->name);
+    const sn_param *old = counterpart(config, from, p);
     if (old == NULL) continue;
     copy_state(&p->ema, &old->ema);
     if (!moments) continue;
@@ -152,9 +180,9 @@ void sn_phases_carry_state(const sn_params *from, sn_params *to, bool moments) {
   }
 }
 
-sn_status sn_phases_check_moments(const sn_params *from, const sn_params *to, sn_error *err) {
+sn_status sn_phases_check_moments(const sn_config *config, const sn_params *from, const sn_params *to, sn_error *err) {
   for (int64_t i = 0; i < sn_params_count(to); i++) {
-    const sn_param *p = sn_params_at(to, i), *old = sn_params_find(from, p->name);
+    const sn_param *p = sn_params_at(to, i), *old = counterpart(config, from, p);
     if (p->frozen || (old != NULL && !old->frozen)) continue;
     return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "train.moments",
                       "train.moments carry: '%s' learns in this phase and did not in the one before, so it has none; use "

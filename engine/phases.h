@@ -4,12 +4,13 @@
  * A configuration's `phases:` gives each phase the settings that it has otherwise than the top level.  A phase's
  * train.steps are its own steps; the run's are their sum.  What may differ: objective.name and the objectives' own
  * settings (mae.*), model.dropout, model.drop_path, model.checkpoint, and of train.*: steps, lr, min_lr, schedule,
- * and what belongs to it, weight_decay, weight_decay_end, decay_set, beta1, beta2, eps, clip, ema, freeze, moments,
- * pack_tokens, packs_per_step.  Everything else (data, encoder, seed, dtype, threads, checkpoints) is the run's, and a phase that
+ * and what belongs to it, weight_decay, weight_decay_end, decay_set, beta1, beta2, eps, clip, ema, freeze, renew,
+ * moments, pack_tokens, packs_per_step.  Everything else (data, encoder, seed, dtype, threads, checkpoints) is the run's, and a phase that
  * sets it is refused: such a phase is a run of its own that begins from this one (engine/init_run.h).
  *
  * AT A BORDER the model is made anew from the next phase's settings, and every weight goes over by name with its moving
- * average; a weight of another shape is an error, found before the first step.  What only the new objective has begins
+ * average; a weight of another shape is an error, found before the first step, unless train.renew names it by prefix: such
+ * weights begin as in a new run (a head for another target).  What only the new objective has begins
  * as in a new run; what only the old one had is left behind.  Both are logged.  Moments begin at zero and bias
  * correction counts from the border (train.moments fresh), or go over as well (carry: every weight that learns must have
  * learnt in the phase before).  A checkpoint at the border holds the model of the phase that ended.  Counters, order of
@@ -47,13 +48,14 @@ typedef struct sn_carry_report {
   char first_fresh[SN_PARAM_NAME], first_left[SN_PARAM_NAME];
 } sn_carry_report;
 
-/* Values of `from` into `to` by name, before sn_params_prepare_training of `to`. SN_E_ARGUMENT: another shape.
+/* config: of the phase that begins. Values of `from` into `to` by name, before sn_params_prepare_training of `to`. SN_E_ARGUMENT: another shape.
  * only_check: nothing is copied. */
-SN_MUST_CHECK sn_status sn_phases_carry(const sn_params *from, sn_params *to, bool only_check, sn_carry_report *report,
-                                        sn_error *err);
+SN_MUST_CHECK sn_status sn_phases_carry(const sn_config *config, const sn_params *from, sn_params *to, bool only_check,
+                                        sn_carry_report *report, sn_error *err);
 /* Moving averages, and moments where `moments`, after sn_params_prepare_training. */
-void sn_phases_carry_state(const sn_params *from, sn_params *to, bool moments);
+void sn_phases_carry_state(const sn_config *config, const sn_params *from, sn_params *to, bool moments);
 /* Whether moments can be carried: all that learns in `to` has learnt in `from`. SN_E_ARGUMENT naming the first. */
-SN_MUST_CHECK sn_status sn_phases_check_moments(const sn_params *from, const sn_params *to, sn_error *err);
+SN_MUST_CHECK sn_status sn_phases_check_moments(const sn_config *config, const sn_params *from, const sn_params *to,
+                                                sn_error *err);
 
 #endif

@@ -288,8 +288,8 @@ static sn_status check_phases(trainer *t, sn_error *err) {
     SN_TRY_GOTO(make_model(t, &model, err), done);
     SN_TRY_GOTO(read_settings(t, err), done);
     if (before != NULL) {
-      SN_TRY_GOTO(sn_phases_carry(before->params, model->params, true, &report, err), done);
-      if (carries_moments(t)) SN_TRY_GOTO(sn_phases_check_moments(before->params, model->params, err), done);
+      SN_TRY_GOTO(sn_phases_carry(settings(t), before->params, model->params, true, &report, err), done);
+      if (carries_moments(t)) SN_TRY_GOTO(sn_phases_check_moments(settings(t), before->params, model->params, err), done);
     }
     sn_model_destroy(before);
     before = model;
@@ -357,10 +357,10 @@ static sn_status renew_model(trainer *t, sn_error *err) {
   sn_status status;
   const bool moments = carries_moments(t);
   SN_TRY_GOTO(make_model(t, &model, err), done);
-  SN_TRY_GOTO(sn_phases_carry(t->model->params, model->params, false, &report, err), done);
+  SN_TRY_GOTO(sn_phases_carry(settings(t), t->model->params, model->params, false, &report, err), done);
   SN_TRY_GOTO(fit_statistics(t, model, err), done);
   SN_TRY_GOTO(sn_params_prepare_training(model->params, sn_config_real(settings(t), "train.ema") > 0, err), done);
-  sn_phases_carry_state(t->model->params, model->params, moments);
+  sn_phases_carry_state(settings(t), t->model->params, model->params, moments);
   SN_TRY_GOTO(close_loader(t, &ledger, err), done); /* its threads use the old model */
   sn_step_engine_destroy(t->engine);                /* and so does this */
   t->engine = NULL;

@@ -36,6 +36,8 @@ const sn_config_entry sn_train_config[] = {
     {"train.ema", SN_CONFIG_REAL, "0", 0, 0.999999, NULL, NULL, "decay of the moving average of the weights; 0: none kept"},
     {"train.freeze", SN_CONFIG_TEXTS, "", 0, 0, NULL, NULL,
      "prefixes of weights that do not learn, such as backbone. or embed."},
+    {"train.renew", SN_CONFIG_TEXTS, "", 0, 0, NULL, NULL,
+     "in a phase: prefixes of weights that begin anew instead of going on from the phase before"},
     {"train.moments", SN_CONFIG_CHOICE, "fresh", 0, 0, NULL, "fresh|carry",
      "the optimiser's state at the border to a phase: anew from zero, or gone on with"},
     {"train.max_nonfinite", SN_CONFIG_INT, "10", 0, 1e9, NULL, NULL,
