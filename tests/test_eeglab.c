@@ -80,7 +80,8 @@ static void every_way_to_store(void **state) {
     double x;
   } rows[] = {{"inside.set", "position_unit_assumed", 0.001}, {"plain.set", "unit_absent", 0.001},
               {"beside.set", "unit_absent", 0.001},           {"renamed.set", "data_file_renamed", 0.001},
-              {"fields.set", "unit_absent", 0.001},           {"inside73.set", "unit_absent", 0.001}};
+              {"fields.set", "unit_absent", 0.001},           {"inside73.set", "unit_absent", 0.001},
+              {"beside73.set", "data_file_renamed", 0.001}};
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     sn_recording *r = must_open(rows[i].name);
     assert_int_equal(r->n_segments, 1);

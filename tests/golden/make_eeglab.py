@@ -128,6 +128,23 @@ def seed(name, *files):
             out.write(data)
 
 
+def check():
+    """MNE-Python 1.3 reads the same from the files of level 5 (onsets to a microsecond; an absent duration is 0 there)."""
+    import warnings
+
+    import mne
+    warnings.simplefilter("ignore")
+    mne.set_log_level("ERROR")
+    for name in ("inside.set", "plain.set", "beside.set"):
+        raw = mne.io.read_raw_eeglab(os.path.join(FOLDER, name), preload=True)
+        assert raw.ch_names == LABELS and raw.info["sfreq"] == 128
+        assert np.abs(raw.get_data() * 1e6 - samples()).max() < 1e-12
+        assert np.abs(raw.annotations.onset - [0, 128.00875 / 128, 1279 / 128]).max() < 1e-6
+        assert list(raw.annotations.description) == [str(e[0]) for e in EVENTS]
+        places = raw.get_montage().get_positions()["ch_pos"]
+        assert np.abs(places["Fp1"] - [-0.027, 0.080, -0.004]).max() < 1e-12
+
+
 def main():
     os.makedirs(FOLDER, exist_ok=True)
     os.makedirs(CORPUS, exist_ok=True)
@@ -144,6 +161,8 @@ def main():
     write("boundary.set", mat({"EEG": structure(samples(), rows=[("boundary", 0.5, None), ("S", 300.0, None), ("boundary", 256.5, 128.0),
                                                                   (-99, 1001, None), ("late", 5000.0, None)])}))
     mat73("inside73.set", samples())
+    mat73("beside73.set", samples(), inside=False)
+    write("beside73.fdt", fdt)
     small = lambda **k: structure(samples(20), n=20, rows=[("S", 2.5, 1), ("boundary", 10.5, 3.0), (7, 20, None)], **k)
     seed("inside", ("r.set", mat({"EEG": small()})))
     seed("plain", ("r.set", mat({"EEG": small()}, compress=False)))
@@ -157,3 +176,4 @@ def main():
 
 
 main()
+check()
