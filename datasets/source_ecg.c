@@ -456,6 +456,7 @@ sn_status sn_source_create_ecg(const sn_ecg_source_options *options, sn_source *
   source->n_recordings = options->manifest->n;
   SN_TRY_GOTO(plan(source, err), fail);
   SN_TRY_GOTO(check_not_empty(source, err), fail);
+  source->most_series = source->max_tokens / source->most_positions;
   source->n_used = self->report.n_recordings;
   self->report.window_hours = (double)source->n_windows * sn_ecg_window_seconds(ecg) / 3600;
   SN_TRY_GOTO(fill_subjects(self, err), fail);
