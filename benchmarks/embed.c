@@ -45,7 +45,7 @@ static sn_status open_job(embedding_job *j, sn_embedding *e, sn_error *err) {
   const sn_embed_options *o = j->options;
   sn_train_state state;
   sn_index_report report;
-  sn_ecg_source_options source = {0};
+  sn_signal_source_options source = {0};
   const sn_device_options device = {.n_threads = (int)o->n_threads, .log = o->log};
   sn_string json = {0};
   SN_TRY(sn_run_load_config(o->run, &j->config, err));
@@ -56,19 +56,21 @@ static sn_status open_job(embedding_job *j, sn_embedding *e, sn_error *err) {
   const char *dir = sn_config_text(j->config, "data.dir");
   if (strcmp(dir, "synthetic") == 0)
     return sn_fail(err, SN_E_ARGUMENT, "%s was pretrained on synthetic tokens: name the recordings with --data DIR", o->run);
-  SN_TRY(sn_ecg_source_options_from_config(j->config, &source, err));
-  const sn_index_options index = {.n_threads = 2, .assume_unit = source.assume_unit, .log = o->log};
+  const char *unit = sn_config_text(j->config, "data.assume_unit");
+  const sn_index_options index = {.n_threads = 2, .assume_unit = unit[0] != '\0' ? unit : NULL, .log = o->log};
   SN_TRY(sn_index_directory(dir, &index, &j->manifest, &report, err));
+  SN_TRY(sn_signal_source_resolve(j->config, j->manifest, err));
+  SN_TRY(sn_signal_source_options_from_config(j->config, &source, err));
   SN_TRY(open_subjects(j, own, err));
   source.manifest = j->manifest;
   source.subjects = j->subjects;
   source.random_crop = false;
-  SN_TRY(sn_source_create_ecg(&source, &j->source, err));
+  SN_TRY(sn_source_create_signal(&source, &j->source, err));
   SN_TRY(sn_device_create_cpu(&device, &j->device, err));
   SN_TRY(sn_model_load(o->run, j->config, o->step, o->use_ema, &o->log, &j->model, &state, err));
   SN_TRY(sn_probe_model_hash(j->model, e->encoder_sha256, err));
   e->checkpoint_step = state.step;
-  SN_TRY(sn_conditioned_describe(&source.ecg, &json, err));
+  SN_TRY(sn_conditioned_describe(&source.signal, &json, err));
   sn_status status = sn_strdup(&e->preprocessing, json.data, "embedding", err);
   sn_string_free(&json);
   SN_TRY(status);
@@ -129,7 +131,7 @@ static sn_status fill_recording(embedding_job *j, sn_embedding *e, int64_t recor
     sn_window_at at;
     int64_t number;
     double segment_s;
-    sn_ecg_source_locate(j->source, w, &at, &number);
+    sn_signal_source_locate(j->source, w, &at, &number);
     SN_TRY_GOTO(segment_start(j->manifest, &at, &segment_s, err), done);
     memcpy(e->features + e->n * j->width, x, (size_t)j->width * sizeof *x);
     SN_TRY_GOTO(name_row(j, e, recording, segment_s + at.start_s, 1, err), done);
@@ -160,7 +162,7 @@ static sn_status fill(embedding_job *j, sn_embedding *e, sn_error *err) {
   SN_TRY(sn_alloc(&e->n_windows, most, sizeof *e->n_windows, "embedding", err));
   for (int64_t r = 0; r < j->manifest->n; r++) {
     int64_t first = 0, n = 0;
-    sn_ecg_source_windows_of(j->source, r, &first, &n);
+    sn_signal_source_windows_of(j->source, r, &first, &n);
     SN_TRY(fill_recording(j, e, r, first, n, err));
   }
   return SN_OK;

@@ -79,7 +79,7 @@ static void free_fold(fold *f) {
 /* The run's settings, the data of this evaluation, and the user's settings. */
 static sn_status make_config(const sn_finetune_cv *cv, const sn_probe_run_info *run, uint64_t seed, sn_config **out,
                              sn_error *err) {
-  static const char *const DATA[] = {"data.dir", "data.name", "data.labels", "data.key", "data.subject"};
+  static const char *const DATA[] = {"data.dir", "data.name", "data.labels", "data.key", "data.subject", "data.modality"};
   const sn_finetune_task_options *o = cv->options;
   sn_config *config = NULL;
   char number[32];
@@ -287,18 +287,18 @@ static sn_status make_label_rows(fold *f, sn_error *err) {
 /* Windows that are trained on: of the recordings' grid, moved by data.crop, or exactly those of the items. */
 static sn_status make_source(fold *f, sn_error *err) {
   const sn_finetune_cv *cv = f->cv;
-  sn_ecg_source_options options = {0};
+  sn_signal_source_options options = {0};
   int64_t *lines = NULL;
   sn_window_at *at = NULL;
   sn_status status;
   SN_TRY_GOTO(sn_alloc(&lines, f->train.n, sizeof *lines, "fold", err), done);
   SN_TRY_GOTO(sn_alloc(&at, f->train.n, sizeof *at, "fold", err), done);
-  SN_TRY_GOTO(sn_ecg_source_options_from_config(f->config, &options, err), done);
+  SN_TRY_GOTO(sn_signal_source_options_from_config(f->config, &options, err), done);
   options.manifest = cv->data->manifest;
   options.subjects = cv->data->subjects;
   for (int64_t i = 0; i < f->train.n; i++) {
     lines[i] = cv->items->recording[f->train.at[i]];
-    if (cv->items->per_window) sn_ecg_source_locate(cv->items->source, f->train.at[i], &at[i], NULL);
+    if (cv->items->per_window) sn_signal_source_locate(cv->items->source, f->train.at[i], &at[i], NULL);
   }
   options.rows = lines;
   options.n_rows = f->train.n;
@@ -306,11 +306,11 @@ static sn_status make_source(fold *f, sn_error *err) {
     options.windows = at;
     options.n_windows = f->train.n;
     options.random_crop = false;
-    options.ecg.condition.window_s = cv->data->labels->items[0].duration_s;
-    options.ecg.stride_s = 0;
+    options.signal.condition.window_s = cv->data->labels->items[0].duration_s;
+    options.signal.stride_s = 0;
     options.store_path = NULL;
   }
-  status = sn_source_create_ecg(&options, &f->source, err);
+  status = sn_source_create_signal(&options, &f->source, err);
 done:
   sn_free(lines);
   sn_free(at);

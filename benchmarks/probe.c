@@ -239,13 +239,13 @@ done:
 
 /* Joined runs must condition the data alike: one source serves all. */
 static sn_status same_conditioning(const sn_probe_data *d, int64_t run, sn_error *err) {
-  sn_ecg_source_options a = {0}, b = {0};
+  sn_signal_source_options a = {0}, b = {0};
   sn_string x = {0}, y = {0};
   sn_status status;
-  SN_TRY_GOTO(sn_ecg_source_options_from_config(d->runs[0].config, &a, err), done);
-  SN_TRY_GOTO(sn_ecg_source_options_from_config(d->runs[run].config, &b, err), done);
-  SN_TRY_GOTO(sn_conditioned_describe(&a.ecg, &x, err), done);
-  SN_TRY_GOTO(sn_conditioned_describe(&b.ecg, &y, err), done);
+  SN_TRY_GOTO(sn_signal_source_options_from_config(d->runs[0].config, &a, err), done);
+  SN_TRY_GOTO(sn_signal_source_options_from_config(d->runs[run].config, &b, err), done);
+  SN_TRY_GOTO(sn_conditioned_describe(&a.signal, &x, err), done);
+  SN_TRY_GOTO(sn_conditioned_describe(&b.signal, &y, err), done);
   if (strcmp(x.data, y.data) != 0)
     status = sn_fail(err, SN_E_STATE, "%s conditions its data differently from %s: they cannot be joined", d->runs[run].path,
                      d->runs[0].path);

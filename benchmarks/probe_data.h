@@ -7,7 +7,7 @@
 #include "core/config.h"
 #include "datasets/keyed_table.h"
 #include "datasets/manifest.h"
-#include "datasets/source_ecg.h"
+#include "datasets/source_signal.h"
 #include "datasets/split.h"
 
 typedef struct sn_probe_run_info {

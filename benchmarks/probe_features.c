@@ -4,13 +4,12 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
 #include "core/sha256.h"
 #include "datasets/recording_pool.h"
-#include "modalities/ecg/ecg_features.h"
-#include "modalities/ecg/leads.h"
 
 /* ---- items --------------------------------------------------------------------------------------------------------------- */
 
@@ -58,7 +57,7 @@ static sn_status recording_items(sn_probe_items *items, const sn_probe_data *d, 
       drop(items, "in no part of the split", row);
       continue;
     }
-    sn_ecg_source_windows_of(items->source, row, &first, &n);
+    sn_signal_source_windows_of(items->source, row, &first, &n);
     if (n == 0) {
       drop(items, "too_short", row);
       continue;
@@ -69,11 +68,10 @@ static sn_status recording_items(sn_probe_items *items, const sn_probe_data *d, 
   return SN_OK;
 }
 
-/* One item per window: items->source is replaced by one of exactly these windows. */
-/* With a context the window reaches beyond the item on both sides, and stays inside the segment. */
-static sn_status window_items(sn_probe_items *items, const sn_probe_data *d, sn_ecg_source_options *options, double item_s,
+/* One item per window: items->source is replaced by one of exactly these windows. With a context the window reaches beyond the item on both sides, and stays inside the segment. */
+static sn_status window_items(sn_probe_items *items, const sn_probe_data *d, sn_signal_source_options *options, double item_s,
                               sn_error *err) {
-  const double window_s = options->ecg.condition.window_s, room_s = 0.05;
+  const double window_s = options->signal.condition.window_s, room_s = 0.05;
   sn_window_at *at = NULL;
   sn_manifest_info info = {0};
   int64_t parsed = -1;
@@ -88,7 +86,7 @@ static sn_status window_items(sn_probe_items *items, const sn_probe_data *d, sn_
       drop(items, "in no part of the split", item->recording);
       continue;
     }
-    sn_ecg_source_windows_of(items->source, item->recording, &first, &n);
+    sn_signal_source_windows_of(items->source, item->recording, &first, &n);
     if (parsed != item->recording) {
       sn_manifest_info_free(&info);
       SN_TRY_GOTO(sn_manifest_parse(d->manifest, item->recording, &info, err), done);
@@ -119,7 +117,7 @@ static sn_status window_items(sn_probe_items *items, const sn_probe_data *d, sn_
   items->source = NULL;
   options->windows = at;
   options->n_windows = items->n;
-  SN_TRY_GOTO(sn_source_create_ecg(options, &items->source, err), done);
+  SN_TRY_GOTO(sn_source_create_signal(options, &items->source, err), done);
   items->n_windows = items->source->n_windows;
   if (items->n_windows != items->n) {
     status = sn_fail(err, SN_E_STATE, "%" PRId64 " windows for %" PRId64 " items", items->n_windows, items->n);
@@ -136,8 +134,8 @@ done:
 sn_status sn_probe_items_create(const sn_probe_data *d, const sn_config *config, const sn_log *log, sn_probe_items **out,
                                 sn_error *err) {
   sn_probe_items *items = NULL;
-  sn_ecg_source_options options = {0};
-  sn_ecg_source_report report;
+  sn_signal_source_options options = {0};
+  sn_signal_source_report report;
   int64_t *rows = NULL;
   sn_status status;
   SN_TRY_GOTO(sn_alloc(&items, 1, sizeof *items, "probe", err), fail);
@@ -146,7 +144,7 @@ sn_status sn_probe_items_create(const sn_probe_data *d, const sn_config *config,
   SN_TRY_GOTO(sn_alloc(&rows, d->labels->n, sizeof *rows, "probe", err), fail);
   SN_TRY_GOTO(sn_alloc(&items->label_item, d->labels->n, sizeof *items->label_item, "probe", err), fail);
   SN_TRY_GOTO(sn_alloc(&items->recording, d->labels->n, sizeof *items->recording, "probe", err), fail);
-  SN_TRY_GOTO(sn_ecg_source_options_from_config(config, &options, err), fail);
+  SN_TRY_GOTO(sn_signal_source_options_from_config(config, &options, err), fail);
   options.manifest = d->manifest;
   options.rows = rows;
   options.n_rows = labelled_rows(d, rows);
@@ -159,12 +157,12 @@ sn_status sn_probe_items_create(const sn_probe_data *d, const sn_config *config,
   }
   const double window_s = d->labels->items[0].duration_s;
   if (items->per_window) {
-    options.ecg.condition.window_s = d->context_s > 0 ? d->context_s : window_s;
-    options.ecg.stride_s = 0;
+    options.signal.condition.window_s = d->context_s > 0 ? d->context_s : window_s;
+    options.signal.stride_s = 0;
     options.store_path = NULL; /* a store holds windows of the pretraining length */
   }
-  SN_TRY_GOTO(sn_source_create_ecg(&options, &items->source, err), fail);
-  sn_ecg_source_get_report(items->source, &report);
+  SN_TRY_GOTO(sn_source_create_signal(&options, &items->source, err), fail);
+  sn_signal_source_get_report(items->source, &report);
   if (report.n_unusable > 0)
     sn_log_write(log, SN_LOG_WARNING, "%" PRId64 " recordings cannot be used; first: %s", report.n_unusable, report.first_unusable);
   if (items->per_window) SN_TRY_GOTO(window_items(items, d, &options, window_s, err), fail);
@@ -262,36 +260,56 @@ done:
 
 /* ---- raw features ---------------------------------------------------------------------------------------------------------- */
 
-/* The leads that the configuration names, or those that any of the items' recordings has, by number. */
-static sn_status raw_leads(const sn_probe_items *items, const sn_ecg_options *ecg, int32_t leads[SN_LEADS_MOST], int64_t *n,
-                           sn_error *err) {
-  bool there[SN_LEADS_MOST] = {false};
-  int64_t last = -1;
-  *n = 0;
-  if (ecg->n_leads > 0) {
-    for (int64_t i = 0; i < ecg->n_leads; i++) leads[(*n)++] = ecg->leads[i];
-    return SN_OK;
-  }
+/* The series that any of the items' recordings has, by number, then name: the columns of raw features. */
+typedef struct raw_columns {
+  int64_t n, capacity;
+  const sn_series **series; /* borrowed from the source */
+  const char **names;
+} raw_columns;
+
+static int compare_series(const void *a, const void *b) {
+  const sn_series *x = *(const sn_series *const *)a, *y = *(const sn_series *const *)b;
+  const uint32_t i = (uint32_t)x->id, j = (uint32_t)y->id; /* -1 is last */
+  return i != j ? (i > j) - (i < j) : strcmp(x->name, y->name);
+}
+
+static int64_t column_of(const raw_columns *columns, const sn_series *series) {
+  const sn_series **found = bsearch(&series, columns->series, (size_t)columns->n, sizeof *columns->series, compare_series);
+  return found != NULL ? found - columns->series : -1;
+}
+
+static void sort_columns(raw_columns *columns) {
+  int64_t n = 0;
+  if (columns->n == 0) return;
+  qsort(columns->series, (size_t)columns->n, sizeof *columns->series, compare_series);
+  for (int64_t i = 0; i < columns->n; i++)
+    if (n == 0 || compare_series(&columns->series[n - 1], &columns->series[i]) != 0)
+      columns->series[n++] = columns->series[i];
+  columns->n = n;
+}
+
+static sn_status find_columns(const sn_probe_items *items, raw_columns *columns, sn_error *err) {
+  const sn_conditioned *conditioned = sn_signal_source_conditioned(items->source);
+  const sn_series_list *last = NULL;
   for (int64_t i = 0; i < items->n; i++) {
-    sn_manifest_info info = {0};
-    if (items->recording[i] == last) continue;
-    last = items->recording[i];
-    SN_TRY(sn_manifest_parse(items->manifest, last, &info, err));
-    for (int64_t c = 0; c < info.n_channels; c++) {
-      const int64_t lead = sn_lead_find(info.channels[c]);
-      if (lead >= 0 && lead < SN_LEADS_MOST) there[lead] = true;
-    }
-    sn_manifest_info_free(&info);
+    const sn_series_list *list = sn_conditioned_planned_series(conditioned, items->recording[i]);
+    if (list == NULL || list == last) continue;
+    last = list;
+    SN_TRY(sn_grow(&columns->series, &columns->capacity, columns->n + list->n, sizeof *columns->series, "columns", err));
+    for (int64_t s = 0; s < list->n; s++) columns->series[columns->n++] = &list->series[s];
+    sort_columns(columns);
   }
-  for (int32_t lead = 0; lead < SN_LEADS_MOST; lead++)
-    if (there[lead]) leads[(*n)++] = lead;
+  if (columns->n == 0) return sn_fail(err, SN_E_ARGUMENT, "raw features: no recording has a series");
+  SN_TRY(sn_alloc(&columns->names, columns->n, sizeof *columns->names, "columns", err));
+  for (int64_t i = 0; i < columns->n; i++) columns->names[i] = columns->series[i]->name;
   return SN_OK;
 }
 
-static sn_status raw_recordings(const sn_probe_items *items, const char *assume_unit, const int32_t *leads, int64_t n_leads,
-                                const sn_log *log, double *x, int64_t width, sn_error *err) {
+static sn_status raw_recordings(const sn_probe_items *items, const sn_signal_source_options *options,
+                                const raw_columns *columns, const sn_log *log, double *x, int64_t width, sn_error *err) {
+  const sn_signal_options *signal = &options->signal;
   sn_recording_pool *pool = NULL;
-  const sn_open_options open = {.assume_unit = assume_unit};
+  const sn_open_options open = {.assume_unit = options->assume_unit};
   sn_status status;
   SN_TRY(sn_recording_pool_create(items->manifest, 4, SN_VERIFY_NONE, &open, NULL, &pool, err));
   for (int64_t i = 0; i < items->n; i++) {
@@ -299,7 +317,7 @@ static sn_status raw_recordings(const sn_probe_items *items, const char *assume_
     if (!items->usable[i]) continue;
     SN_TRY_GOTO(sn_recording_pool_take(pool, items->recording[i], &recording, err), done);
     sn_error local;
-    status = sn_ecg_features(x + i * width, recording, leads, n_leads, 0, 0, -1, &local);
+    status = signal->modality->features(x + i * width, signal->own.bytes, recording, columns->names, columns->n, &local);
     sn_recording_pool_give(pool, items->recording[i], recording);
     if (status == SN_E_MEMORY) {
       if (err != NULL) *err = local;
@@ -322,22 +340,24 @@ static int64_t first_patch(const sn_probe_items *items, int64_t i) {
   return (int64_t)ceil(items->pool_from_s[i] / items->source->patch_step_s - 0.5 - 1e-6);
 }
 
-static sn_status raw_windows(const sn_probe_items *items, const int32_t *leads, int64_t n_leads, int64_t patches, double *x,
+static sn_status raw_windows(const sn_probe_items *items, const raw_columns *columns, int64_t patches, double *x,
                              int64_t width, sn_error *err) {
   const int64_t P = items->source->patch_size;
+  const sn_conditioned *conditioned = sn_signal_source_conditioned(items->source);
   for (int64_t i = 0; i < items->n; i++) {
     sn_sample *sample = NULL;
+    const sn_series_list *list = NULL;
     for (int64_t j = 0; j < width; j++) x[i * width + j] = NAN;
     if (!items->usable[i]) continue;
+    SN_TRY(sn_conditioned_series(conditioned, items->recording[i], &list, err));
     SN_TRY(items->source->vtable->read(items->source, i, 0, 0, &sample, err));
     for (int64_t t = 0; t < sample->n_tokens; t++) {
-      for (int64_t l = 0; l < n_leads; l++) {
-        const int64_t patch = sample->positions[t] - first_patch(items, i);
-        if (leads[l] != sample->channels[t] || patch < 0 || patch >= patches) continue;
-        double *to = x + i * width + (l * patches + patch) * P;
-        for (int64_t j = 0; j < P; j++)
-          if (sample->valid == NULL || sample->valid[t * P + j]) to[j] = sample->patches[t * P + j];
-      }
+      const int64_t column = column_of(columns, &list->series[sample->series[t]]);
+      const int64_t patch = sample->positions[t] - first_patch(items, i);
+      if (column < 0 || patch < 0 || patch >= patches) continue;
+      double *to = x + i * width + (column * patches + patch) * P;
+      for (int64_t j = 0; j < P; j++)
+        if (sample->valid == NULL || sample->valid[t * P + j]) to[j] = sample->patches[t * P + j];
     }
     sn_sample_destroy(sample);
   }
@@ -346,25 +366,34 @@ static sn_status raw_windows(const sn_probe_items *items, const int32_t *leads, 
 
 sn_status sn_probe_raw(const sn_probe_items *items, const sn_probe_data *d, const sn_config *config, const sn_log *log,
                        double **x, int64_t *width, sn_error *err) {
-  sn_ecg_source_options options = {0};
-  int32_t leads[SN_LEADS_MOST];
-  int64_t n_leads = 0, size = 0, patches = 0;
+  sn_signal_source_options options = {0};
+  raw_columns columns = {0};
+  int64_t size = 0, patches = 0;
   double *features = NULL;
   sn_status status;
-  SN_TRY(sn_ecg_source_options_from_config(config, &options, err));
-  SN_TRY(raw_leads(items, &options.ecg, leads, &n_leads, err));
-  *width = sn_ecg_feature_count(n_leads);
+  SN_TRY_GOTO(sn_signal_source_options_from_config(config, &options, err), done);
+  SN_TRY_GOTO(find_columns(items, &columns, err), done);
+  *width = options.signal.modality->feature_count(columns.n);
   if (items->per_window) {
-    patches = sn_ecg_window_patches(sn_conditioned_ecg(sn_ecg_source_conditioned(items->source)));
+    patches = sn_signal_window_patches(sn_conditioned_signal(sn_signal_source_conditioned(items->source)));
     if (items->pool_from_s != NULL) patches = (int64_t)(items->pool_s / items->source->patch_step_s + 0.5);
-    *width = n_leads * patches * items->source->patch_size;
+    *width = columns.n * patches * items->source->patch_size;
   }
-  if (!sn_mul_ok(items->n, *width, &size)) return sn_fail(err, SN_E_MEMORY, "raw features: too many");
-  SN_TRY(sn_alloc(&features, size, sizeof *features, "raw features", err));
-  status = items->per_window ? raw_windows(items, leads, n_leads, patches, features, *width, err)
-                             : raw_recordings(items, options.assume_unit, leads, n_leads, log, features, *width, err);
-  if (status == SN_OK) *x = features;
-  else sn_free(features);
+  if (!sn_mul_ok(items->n, *width, &size)) {
+    status = sn_fail(err, SN_E_MEMORY, "raw features: too many");
+    goto done;
+  }
+  SN_TRY_GOTO(sn_alloc(&features, size, sizeof *features, "raw features", err), done);
+  status = items->per_window ? raw_windows(items, &columns, patches, features, *width, err)
+                             : raw_recordings(items, &options, &columns, log, features, *width, err);
+  if (status == SN_OK) {
+    *x = features;
+    features = NULL;
+  }
+done:
+  sn_free(features);
+  sn_free(columns.series);
+  sn_free(columns.names);
   return status;
 }
 

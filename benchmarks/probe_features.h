@@ -35,7 +35,7 @@ void sn_probe_items_destroy(sn_probe_items *items); /* accepts NULL */
 SN_MUST_CHECK sn_status sn_probe_encode(sn_probe_items *items, sn_device *device, const sn_model *model, sn_pool_kind pool,
                                         int64_t n_threads, const sn_log *log, double **x, int64_t *width, sn_error *err);
 
-/* Raw features: of recordings sn_ecg_features, of windows the conditioned samples, lead by lead; NaN where absent. */
+/* Raw features: of recordings those of the modality, of windows the conditioned samples, series by series; NaN where absent. */
 SN_MUST_CHECK sn_status sn_probe_raw(const sn_probe_items *items, const sn_probe_data *data, const sn_config *config,
                                      const sn_log *log, double **x, int64_t *width, sn_error *err);
 

@@ -16,7 +16,7 @@
 #include "core/json.h"
 #include "datasets/index.h"
 #include "datasets/index_cache.h"
-#include "datasets/source_ecg.h"
+#include "datasets/source_signal.h"
 #include "datasets/store.h"
 
 static const sn_option OPTIONS[] = {
@@ -29,7 +29,7 @@ static const sn_option OPTIONS[] = {
     {"fresh", NULL, false, "do not use the cache of an earlier run"},
     {"prepare", "FILE", false,
      "also write the conditioned signal there (HDF5), for data.store: read instead of the recordings"},
-    {"config", "FILE", false, "with --prepare: a configuration of data.* and ecg.* keys"},
+    {"config", "FILE", false, "with --prepare: a configuration of data.* and modality keys"},
     {"set", "KEY=VALUE", true, "with --prepare: a key of conditioning, such as data.rate=250Hz"},
     {"threads", "N", false, "threads that read headers (default: one per core)"},
     {"json", NULL, false, "one JSON object on standard output"},
@@ -403,34 +403,36 @@ static double now_s(void) {
 }
 
 /* The keys of conditioning alone. */
-static sn_status load_config(const sn_args *args, sn_config **out, sn_error *err) {
-  const sn_config_entry *tables[2] = {sn_ecg_config, sn_ecg_source_config};
-  SN_TRY(sn_config_create(tables, 2, out, err));
+static sn_status load_config(const sn_args *args, const sn_manifest *manifest, sn_config **out, sn_error *err) {
+  const sn_config_entry *tables[SN_MODALITY_TABLES + 1];
+  int64_t n = sn_modality_tables(tables);
+  tables[n++] = sn_signal_source_config;
+  SN_TRY(sn_config_create(tables, n, out, err));
   const char *file = sn_args_get(args, "config");
   if (file != NULL) SN_TRY(sn_config_load(*out, file, err));
   for (int64_t i = 0; i < sn_args_count(args, "set"); i++) {
     SN_TRY(sn_config_set_pair(*out, sn_args_nth(args, "set", i), "--set", err));
   }
-  return SN_OK;
+  return sn_signal_source_resolve(*out, manifest, err);
 }
 
 static sn_status prepare(const sn_args *args, const sn_manifest *manifest, const sn_index_options *options,
                          sn_error *err) {
   const char *path = sn_args_get(args, "prepare");
   sn_config *config = NULL;
-  sn_ecg_source_options source = {0};
+  sn_signal_source_options source = {0};
   sn_store *store = NULL;
   int64_t n_faults = 0;
-  sn_status status = load_config(args, &config, err);
-  if (status == SN_OK) status = sn_ecg_source_options_from_config(config, &source, err);
+  sn_status status = load_config(args, manifest, &config, err);
+  if (status == SN_OK) status = sn_signal_source_options_from_config(config, &source, err);
   if (status != SN_OK) goto done;
   sn_store_write_options write = {.n_threads = options->n_threads,
                                   .verify = source.verify,
                                   .tolerant = options->tolerant,
                                   .assume_unit = options->assume_unit,
                                   .log = options->log};
-  SN_TRY_GOTO(sn_store_write(path, manifest, &source.ecg, &write, &n_faults, err), done);
-  SN_TRY_GOTO(sn_store_open(path, manifest, &source.ecg, &store, err), done); /* read back: it must open */
+  SN_TRY_GOTO(sn_store_write(path, manifest, &source.signal, &write, &n_faults, err), done);
+  SN_TRY_GOTO(sn_store_open(path, manifest, &source.signal, &store, err), done); /* read back: it must open */
   char bytes[32];
   format_bytes((double)sn_store_bytes(store), bytes, sizeof bytes);
   fprintf(stderr, "sonde index: prepared %s: %s of conditioned signal, %" PRId64 " recordings left out\n", path, bytes,

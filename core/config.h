@@ -66,6 +66,8 @@ SN_MUST_CHECK sn_status sn_config_load(sn_config *config, const char *path, sn_e
 SN_MUST_CHECK sn_status sn_config_load_json(sn_config *config, const sn_json *json, const char *origin, sn_error *err);
 /* A line "key=value\n..." text with '#' comments: presets compiled into the command. */
 SN_MUST_CHECK sn_status sn_config_load_pairs(sn_config *config, const char *text, const char *origin, sn_error *err);
+/* The same as defaults: only where the user has set nothing, and sn_config_is_set stays false. */
+SN_MUST_CHECK sn_status sn_config_default_pairs(sn_config *config, const char *text, const char *origin, sn_error *err);
 
 /* Every key without a default that was not set: SN_E_ARGUMENT naming it. */
 SN_MUST_CHECK sn_status sn_config_check_complete(const sn_config *config, sn_error *err);

@@ -216,7 +216,20 @@ done:
   return status;
 }
 
-sn_status sn_config_load_pairs(sn_config *config, const char *text, const char *origin, sn_error *err) {
+/* as_default: in place of the table's default, where the user has set nothing. */
+static sn_status set_pair_of(sn_config *config, const char *key, const char *value, const char *origin, int64_t line,
+                             bool as_default, sn_error *err) {
+  const config_place place = {origin, line, 0};
+  if (!as_default) return sn_config_set(config, key, value, origin, line, err);
+  const int64_t index = config_index(config, key);
+  if (index < 0) return config_unknown_key(config, key, place, err);
+  if (config->values[index].set) return SN_OK;
+  SN_TRY(config_assign_text(config, index, value, place, err));
+  config->values[index].set = false;
+  return SN_OK;
+}
+
+static sn_status load_pairs(sn_config *config, const char *text, const char *origin, bool as_default, sn_error *err) {
   char *copy = NULL;
   sn_status status = SN_OK;
   SN_TRY(sn_strdup(&copy, text, "preset", err));
@@ -239,8 +252,16 @@ sn_status sn_config_load_pairs(sn_config *config, const char *text, const char *
     for (char *c = equals + 1; *c != '\0'; c++) {
       if (*c == '#' && (c[-1] == ' ' || c[-1] == '\t')) *c-- = '\0';
     }
-    status = sn_config_set(config, sn_trim(start), sn_trim(equals + 1), origin, line, err);
+    status = set_pair_of(config, sn_trim(start), sn_trim(equals + 1), origin, line, as_default, err);
   }
   sn_free(copy);
   return status;
+}
+
+sn_status sn_config_load_pairs(sn_config *config, const char *text, const char *origin, sn_error *err) {
+  return load_pairs(config, text, origin, false, err);
+}
+
+sn_status sn_config_default_pairs(sn_config *config, const char *text, const char *origin, sn_error *err) {
+  return load_pairs(config, text, origin, true, err);
 }

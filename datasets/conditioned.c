@@ -7,263 +7,171 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/ratio.h"
 #include "core/sha256.h"
-#include "datasets/block_cache.h"
+#include "datasets/conditioned_parts.h"
 #include "datasets/store.h"
 
-/* What recordings with the same channels and rates share. */
-typedef struct layout {
-  char *key;
-  sn_status status; /* usable? */
-  sn_error error;
-  int64_t n_channels;
-  sn_channel *channels;       /* as the view shows them: one sample per frame */
-  uint8_t *needed;            /* (n_channels) */
-  sn_ratio *ratios;           /* (n_channels) */
-  int64_t *per_frame;         /* (n_channels) native */
-  int64_t rate_num, rate_den; /* of the view */
-  int64_t nominal_tokens;
-  double filter_s;            /* length of the longest filter */
-} layout;
+/* ---- series ---------------------------------------------------------------------------------------------------- */
 
-struct sn_conditioned {
-  sn_conditioned_options options;
-  sn_ecg *ecg;  /* the whole pipeline: its conditioner makes the blocks */
-  sn_ecg *pass; /* without filter and resampling */
-  sn_recording_pool *pool;
-  sn_block_cache *cache;
-  int64_t n_layouts, layouts_capacity;
-  int64_t n_short_for_filter;
-  double filter_s;        /* the longest filter of these */
-  layout *layouts;
-  int32_t *layout_of;     /* (manifest->n) -1: line not ok */
-  int64_t *first_segment; /* (manifest->n + 1) */
-  int64_t segments_capacity;
-  sn_segment *segments; /* of the views */
-};
+/* What is only learned from the files is kept behind a lock: the object stays constant to its readers. */
+static sn_conditioned *changeable(const sn_conditioned *c) { return (sn_conditioned *)(uintptr_t)c; }
 
-/* ---- layouts --------------------------------------------------------------------------------------------------- */
-
-static sn_sensor_kind kind_of_name(const char *name) {
-  for (int k = SN_SENSOR_NONE; k < SN_SENSOR_OTHER; k++) {
-    if (strcmp(sn_sensor_kind_name((sn_sensor_kind)k), name) == 0) return (sn_sensor_kind)k;
-  }
-  return SN_SENSOR_OTHER;
+static void set_free(sn_series_set *set) {
+  if (set == NULL) return;
+  sn_series_free(&set->list);
+  sn_free(set->places);
+  sn_free(set);
 }
 
-static void copy_text(char *to, size_t room, const char *from) {
-  size_t n = strlen(from) < room ? strlen(from) : room - 1;
-  memcpy(to, from, n);
-  to[n] = 0;
-}
-
-static void layout_free(layout *l) {
-  sn_free(l->key);
-  sn_free(l->channels);
-  sn_free(l->needed);
-  sn_free(l->ratios);
-  sn_free(l->per_frame);
-}
-
-/* The view's rate: that of the first lead after resampling. */
-static sn_status set_rate(layout *l, const sn_manifest_info *info, int64_t channel, sn_error *err) {
-  int64_t num = 0, den = 0;
-  if (!sn_mul_ok(info->rate_num, l->per_frame[channel], &num) || !sn_mul_ok(num, l->ratios[channel].up, &num) ||
-      !sn_mul_ok(info->rate_den, l->ratios[channel].down, &den)) {
-    return sn_fail(err, SN_E_ARGUMENT, "rate %" PRId64 "/%" PRId64 " is out of range", info->rate_num, info->rate_den);
-  }
-  int64_t common = sn_gcd(num, den);
-  l->rate_num = num / common;
-  l->rate_den = den / common;
-  return SN_OK;
-}
-
-static void layout_view(const layout *l, sn_recording *r) {
-  memset(r, 0, sizeof *r);
-  copy_text(r->format, sizeof r->format, "conditioned");
-  copy_text(r->modality, sizeof r->modality, "ecg");
-  r->age_years = NAN;
-  r->rate_num = l->rate_num;
-  r->rate_den = l->rate_den;
-  r->n_channels = l->n_channels;
-  r->channels = l->channels;
-}
-
-/* Leads, ratios, rate: everything that can be wrong with the channels of a recording. */
-static sn_status layout_plan(const sn_conditioned *c, layout *l, const sn_manifest_info *info, sn_error *err) {
-  sn_lead_source sources[SN_LEADS_MOST];
-  int64_t n = 0;
-  sn_recording view;
-  /* Derived leads need I and II at one rate, so the choice is made on native rates. */
-  for (int64_t i = 0; i < l->n_channels; i++) l->channels[i].samples_per_frame = l->per_frame[i];
-  l->rate_num = info->rate_num;
-  l->rate_den = info->rate_den;
-  layout_view(l, &view);
-  const sn_ecg_options *o = &c->options.ecg;
-  SN_TRY(sn_leads_select(&view, o->leads, o->n_leads, o->derive_leads, sources, &n, err));
-  for (int64_t i = 0; i < n; i++) {
-    int64_t channels[2] = {sources[i].channel >= 0 ? sources[i].channel : sources[i].channel_i,
-                           sources[i].channel >= 0 ? sources[i].channel : sources[i].channel_ii};
-    for (int k = 0; k < 2; k++) {
-      int64_t channel = channels[k], num = 0;
-      sn_channel_plan plan;
-      if (l->needed[channel]) continue;
-      if (!sn_mul_ok(info->rate_num, l->per_frame[channel], &num)) {
-        return sn_fail(err, SN_E_ARGUMENT, "channel %s: rate out of range", l->channels[channel].name);
-      }
-      SN_TRY(sn_conditioner_plan_rate(sn_ecg_conditioner(c->ecg), num, info->rate_den, INT64_C(1) << 40, &plan, err));
-      l->ratios[channel] = plan.ratio;
-      const double filter_s = (double)plan.filter_length / plan.native_hz;
-      if (filter_s > l->filter_s) l->filter_s = filter_s;
-      l->needed[channel] = 1;
-      if (i == 0 && k == 0) SN_TRY(set_rate(l, info, channel, err));
+static sn_status places_of_file(const sn_conditioned *c, int64_t row, const sn_layout *l, sn_channel_place *out,
+                                sn_error *err) {
+  const sn_recording *recording = NULL;
+  sn_status status = SN_OK;
+  SN_TRY(sn_recording_pool_take(c->pool, row, &recording, err));
+  if (recording->n_channels != l->n_channels)
+    status = sn_fail(err, SN_E_CORRUPT, "%s: the file has %" PRId64 " channels, the manifest says %" PRId64,
+                     c->options.manifest->rows[row].path, recording->n_channels, l->n_channels);
+  for (int64_t i = 0; i < l->n_channels && status == SN_OK; i++) {
+    const sn_channel *from = &recording->channels[i];
+    memset(&out[i], 0, sizeof out[i]);
+    out[i].has_position = from->has_position;
+    out[i].has_orientation = from->has_orientation;
+    out[i].bad = from->bad;
+    for (int k = 0; k < 3; k++) {
+      if (from->has_position) out[i].position_m[k] = from->position_m[k];
+      if (from->has_orientation) out[i].orientation[k] = from->orientation[k];
     }
+    out[i].frame = from->has_position || from->has_orientation ? (int32_t)from->frame : 0;
+    out[i].position_from = from->has_position ? (int32_t)from->position_from : 0;
+    out[i].coil_type = from->coil_type;
   }
-  for (int64_t i = 0; i < l->n_channels; i++) l->channels[i].samples_per_frame = 1;
-  layout_view(l, &view);
-  return sn_ecg_nominal_tokens(c->pass, &view, &l->nominal_tokens, err);
+  sn_recording_pool_give(c->pool, row, recording);
+  return status;
 }
 
-static sn_status layout_fill(const sn_conditioned *c, layout *l, const sn_manifest_info *info, sn_error *err) {
-  l->n_channels = info->n_channels;
-  SN_TRY(sn_alloc(&l->channels, info->n_channels, sizeof *l->channels, "channels", err));
-  SN_TRY(sn_alloc(&l->needed, info->n_channels, 1, "channels", err));
-  SN_TRY(sn_alloc(&l->ratios, info->n_channels, sizeof *l->ratios, "channels", err));
-  SN_TRY(sn_alloc(&l->per_frame, info->n_channels, sizeof *l->per_frame, "channels", err));
-  for (int64_t i = 0; i < info->n_channels; i++) {
-    sn_channel *channel = &l->channels[i];
-    copy_text(channel->name, sizeof channel->name, info->channels[i]);
-    copy_text(channel->raw_name, sizeof channel->raw_name, info->channels[i]);
-    copy_text(channel->unit, sizeof channel->unit, info->units[i]);
-    channel->kind = kind_of_name(info->kinds[i]);
-    channel->gain = channel->unit_scale = 1;
-    l->per_frame[i] = info->per_frame[i];
-  }
-  sn_error_clear(&l->error);
-  l->status = layout_plan(c, l, info, &l->error);
-  if (l->status == SN_E_MEMORY) {
-    if (err != NULL) *err = l->error;
-    return l->status;
-  }
-  for (int64_t i = 0; i < l->n_channels; i++) l->channels[i].samples_per_frame = 1;
+sn_status sn_conditioned_places(const sn_conditioned *c, int64_t row, sn_channel_place *out, bool *any, sn_error *err) {
+  static const sn_channel_place NOTHING;
+  const sn_layout *l = &c->layouts[c->layout_of[row]];
+  *any = false;
+  if (c->options.store != NULL) SN_TRY(sn_store_places(c->options.store, row, l->n_channels, out, err));
+  else SN_TRY(places_of_file(c, row, l, out, err));
+  for (int64_t i = 0; i < l->n_channels; i++) *any = *any || memcmp(&out[i], &NOTHING, sizeof NOTHING) != 0;
   return SN_OK;
 }
 
-static sn_status layout_key(const sn_manifest_row *row, sn_string *key, sn_error *err) {
-  static const int CELLS[] = {SN_MANIFEST_RATE, SN_MANIFEST_CHANNELS, SN_MANIFEST_KINDS, SN_MANIFEST_UNITS,
-                              SN_MANIFEST_PER_FRAME};
-  key->length = 0;
-  for (size_t i = 0; i < sizeof CELLS / sizeof CELLS[0]; i++)
-    SN_TRY(sn_string_printf(key, err, "%s\t", row->cells[CELLS[i]]));
-  return SN_OK;
-}
-
-typedef struct layout_table {
-  int64_t n_slots; /* a power of two */
-  int32_t *slots;  /* layout + 1 */
-} layout_table;
-
-static uint64_t text_hash(const char *text) {
+static uint64_t hash_places(const sn_channel_place *places, int64_t n) {
+  const unsigned char *bytes = (const unsigned char *)places;
   uint64_t h = UINT64_C(14695981039346656037);
-  for (; *text != 0; text++) h = (h ^ (unsigned char)*text) * UINT64_C(1099511628211);
+  for (int64_t i = 0; i < n * (int64_t)sizeof *places; i++) h = (h ^ bytes[i]) * UINT64_C(1099511628211);
   return h;
 }
 
-static int32_t *find_layout(const sn_conditioned *c, const layout_table *t, const char *key) {
-  uint64_t mask = (uint64_t)t->n_slots - 1;
-  for (uint64_t i = text_hash(key) & mask;; i = (i + 1) & mask) {
-    if (t->slots[i] == 0 || strcmp(c->layouts[t->slots[i] - 1].key, key) == 0) return &t->slots[i];
+/* The modality's choice among the channels of a layout that stand in these places. */
+static sn_status choose_series(const sn_conditioned *c, const sn_layout *l, const sn_channel_place *places,
+                               sn_series_list *list, sn_error *err) {
+  sn_recording view;
+  sn_channel *channels = NULL;
+  SN_TRY(sn_alloc(&channels, l->n_channels, sizeof *channels, "series", err));
+  sn_layout_view(c, l, &view);
+  view.rate_num = l->native_num;
+  view.rate_den = l->native_den;
+  view.channels = channels;
+  for (int64_t i = 0; i < l->n_channels; i++) {
+    channels[i] = l->channels[i];
+    channels[i].samples_per_frame = l->per_frame[i];
+    if (places == NULL) continue;
+    memcpy(channels[i].position_m, places[i].position_m, sizeof channels[i].position_m);
+    memcpy(channels[i].orientation, places[i].orientation, sizeof channels[i].orientation);
+    channels[i].has_position = places[i].has_position;
+    channels[i].has_orientation = places[i].has_orientation;
+    channels[i].bad = places[i].bad;
+    channels[i].frame = (sn_frame)places[i].frame;
+    channels[i].position_from = (sn_position_from)places[i].position_from;
+    channels[i].coil_type = places[i].coil_type;
   }
+  sn_status status = sn_signal_select(c->signal, &view, false, list, err);
+  for (int64_t i = 0; i < list->n_channels && status == SN_OK; i++)
+    if (!l->needed[list->channels[i]])
+      status = sn_fail(err, SN_E_STATE, "channel %s was not planned", channels[list->channels[i]].name);
+  if (status == SN_OK && list->n > l->planned.n)
+    status = sn_fail(err, SN_E_STATE, "%" PRId64 " series where %" PRId64 " were planned", list->n, l->planned.n);
+  sn_free(channels);
+  return status;
 }
 
-static sn_status grow_table(const sn_conditioned *c, layout_table *t, sn_error *err) {
-  int64_t n = t->n_slots > 0 ? 2 * t->n_slots : 64;
-  layout_table wider = {.n_slots = n};
-  SN_TRY(sn_alloc(&wider.slots, n, sizeof *wider.slots, "layouts", err));
-  for (int64_t i = 0; i < c->n_layouts; i++) *find_layout(c, &wider, c->layouts[i].key) = (int32_t)i + 1;
-  sn_free(t->slots);
-  *t = wider;
-  return SN_OK;
-}
-
-/* ---- lines ----------------------------------------------------------------------------------------------------- */
-
-static sn_status add_segments(sn_conditioned *c, const layout *l, const sn_manifest_info *info, int64_t *n,
-                              sn_error *err) {
-  double rate = (double)info->rate_num / (double)info->rate_den;
-  SN_TRY(sn_grow(&c->segments, &c->segments_capacity, *n + info->n_segments, sizeof *c->segments, "segments", err));
-  for (int64_t s = 0; s < info->n_segments; s++) {
-    int64_t frames = -1;
-    for (int64_t i = 0; i < l->n_channels && l->status == SN_OK; i++) {
-      int64_t native = 0;
-      if (!l->needed[i]) continue;
-      if (!sn_mul_ok(info->n_frames[s], l->per_frame[i], &native))
-        return sn_fail(err, SN_E_CORRUPT, "manifest: a segment is too long");
-      int64_t k = sn_resampled_length(l->ratios[i], native);
-      if (frames < 0 || k < frames) frames = k;
-    }
-    double start_s = (double)info->first_frames[s] / rate;
-    c->segments[(*n)++] = (sn_segment){.start_s = start_s, .n_frames = frames > 0 ? frames : 0};
+/* Under the lock: the set of a layout and places, -1 if there is none yet. */
+static int32_t find_set(const sn_conditioned *c, const sn_series_set *wanted) {
+  for (int64_t i = 0; i < c->n_sets; i++) {
+    const sn_series_set *s = c->sets[i];
+    if (s->hash == wanted->hash && s->layout == wanted->layout && s->n_places == wanted->n_places &&
+        (s->n_places == 0 || memcmp(s->places, wanted->places, (size_t)s->n_places * sizeof *s->places) == 0))
+      return (int32_t)i;
   }
-  return SN_OK;
+  return -1;
 }
 
-/* Specs S2: a recording shorter than three lengths of its filter is mostly edge. */
-static void count_short_for_filter(sn_conditioned *c, const layout *l, const sn_manifest_info *info) {
-  int64_t longest = 0;
-  if (l->status != SN_OK || l->filter_s == 0) return;
-  for (int64_t s = 0; s < info->n_segments; s++) longest = info->n_frames[s] > longest ? info->n_frames[s] : longest;
-  const double seconds = (double)longest * (double)info->rate_den / (double)info->rate_num;
-  if (seconds >= 3 * l->filter_s) return;
-  c->n_short_for_filter++;
-  if (l->filter_s > c->filter_s) c->filter_s = l->filter_s;
+static void note_left_out(const sn_conditioned *c, int64_t row, const sn_series_list *list) {
+  if (list->n_bad > 0)
+    sn_log_write(&c->options.log, SN_LOG_INFO, "%s: %" PRId64 " channels are marked bad and left out",
+                 c->options.manifest->rows[row].path, list->n_bad);
+  if (list->n_left_out > 0)
+    sn_log_write(&c->options.log, SN_LOG_INFO, "%s: %" PRId64 " channels make no tokens: %s",
+                 c->options.manifest->rows[row].path, list->n_left_out, list->first_left_out);
 }
 
-int64_t sn_conditioned_short_for_filter(const sn_conditioned *conditioned, double *filter_s) {
-  *filter_s = conditioned->filter_s;
-  return conditioned->n_short_for_filter;
-}
-
-static sn_status plan_lines(sn_conditioned *c, sn_error *err) {
-  const sn_manifest *m = c->options.manifest;
-  layout_table table = {0};
-  sn_string key = {0};
-  int64_t n_segments = 0;
+/* Takes *fresh when its like is not there yet. */
+static sn_status keep_set(sn_conditioned *c, int64_t row, sn_series_set **fresh, const sn_series_list **out,
+                          sn_error *err) {
   sn_status status = SN_OK;
-  SN_TRY_GOTO(sn_alloc(&c->layout_of, m->n, sizeof *c->layout_of, "lines", err), done);
-  SN_TRY_GOTO(sn_alloc(&c->first_segment, m->n + 1, sizeof *c->first_segment, "lines", err), done);
-  for (int64_t i = 0; i < m->n; i++) {
-    c->layout_of[i] = -1;
-    c->first_segment[i + 1] = n_segments;
-    if (!m->rows[i].ok) continue;
-    sn_manifest_info info;
-    SN_TRY_GOTO(sn_manifest_parse(m, i, &info, err), done);
-    if (2 * c->n_layouts >= table.n_slots) status = grow_table(c, &table, err);
-    if (status == SN_OK) status = layout_key(&m->rows[i], &key, err);
-    int32_t *slot = status == SN_OK ? find_layout(c, &table, key.data) : NULL;
-    if (status == SN_OK && *slot == 0) {
-      status = sn_grow(&c->layouts, &c->layouts_capacity, c->n_layouts + 1, sizeof *c->layouts, "layouts", err);
-      if (status == SN_OK) {
-        layout *l = &c->layouts[c->n_layouts++];
-        memset(l, 0, sizeof *l);
-        status = sn_strdup(&l->key, key.data, "layouts", err);
-        if (status == SN_OK) status = layout_fill(c, l, &info, err);
-        *slot = (int32_t)c->n_layouts;
-      }
-    }
+  pthread_mutex_lock(&c->lock);
+  int32_t found = find_set(c, *fresh);
+  if (found < 0) {
+    status = sn_grow(&c->sets, &c->sets_capacity, c->n_sets + 1, sizeof *c->sets, "series", err);
     if (status == SN_OK) {
-      c->layout_of[i] = *slot - 1;
-      status = add_segments(c, &c->layouts[*slot - 1], &info, &n_segments, err);
-      c->first_segment[i + 1] = n_segments;
-      count_short_for_filter(c, &c->layouts[*slot - 1], &info);
+      found = (int32_t)c->n_sets;
+      c->sets[c->n_sets++] = *fresh;
+      *fresh = NULL;
     }
-    sn_manifest_info_free(&info);
-    if (status != SN_OK) goto done;
   }
+  if (status == SN_OK) {
+    const bool first = c->set_of[row] < 0;
+    c->set_of[row] = found;
+    *out = &c->sets[found]->list;
+    c->bad_channels += first ? (*out)->n_bad : 0;
+    c->left_out += first ? (*out)->n_left_out : 0;
+    if (first) note_left_out(c, row, *out);
+  }
+  pthread_mutex_unlock(&c->lock);
+  return status;
+}
+
+sn_status sn_conditioned_series(const sn_conditioned *conditioned, int64_t row, const sn_series_list **out,
+                                sn_error *err) {
+  sn_conditioned *c = changeable(conditioned);
+  const sn_layout *l = &c->layouts[c->layout_of[row]];
+  sn_series_set *set = NULL;
+  sn_status status = SN_OK;
+  bool any = false;
+  pthread_mutex_lock(&c->lock);
+  *out = c->set_of[row] >= 0 ? &c->sets[c->set_of[row]]->list : NULL;
+  pthread_mutex_unlock(&c->lock);
+  if (*out != NULL) return SN_OK;
+  SN_TRY_GOTO(sn_alloc(&set, 1, sizeof *set, "series", err), done);
+  set->layout = c->layout_of[row];
+  SN_TRY_GOTO(sn_alloc(&set->places, l->n_channels, sizeof *set->places, "series", err), done);
+  SN_TRY_GOTO(sn_conditioned_places(c, row, set->places, &any, err), done);
+  if (any) {
+    set->n_places = l->n_channels;
+    set->hash = hash_places(set->places, set->n_places);
+  } else {
+    sn_free(set->places);
+    set->places = NULL;
+  }
+  status = choose_series(c, l, set->places, &set->list, err);
+  if (status == SN_OK) status = keep_set(c, row, &set, out, err);
+  else sn_error_prefix(err, status, "%s", c->options.manifest->rows[row].path);
 done:
-  sn_free(table.slots);
-  sn_string_free(&key);
+  set_free(set);
   return status;
 }
 
@@ -272,18 +180,21 @@ sn_status sn_conditioned_create(const sn_conditioned_options *options, sn_condit
   sn_status status = SN_OK;
   SN_TRY(sn_alloc(&c, 1, sizeof *c, "conditioned recordings", err));
   c->options = *options;
+  pthread_mutex_init(&c->lock, NULL);
   if (c->options.most_open == 0) c->options.most_open = 64;
-  SN_TRY_GOTO(sn_ecg_create(&options->ecg, &c->ecg, err), fail);
-  sn_ecg_options pass = *sn_ecg_get_options(c->ecg);
+  SN_TRY_GOTO(sn_signal_create(&options->signal, &c->signal, err), fail);
+  sn_signal_options pass = *sn_signal_get_options(c->signal);
   pass.condition.filter = SN_FILTER_FIR;
   pass.condition.filter_low_hz = pass.condition.filter_high_hz = pass.condition.notch_hz = 0;
   pass.condition.resample = SN_RESAMPLE_POLYPHASE; /* by 1:1, which copies */
-  SN_TRY_GOTO(sn_ecg_create(&pass, &c->pass, err), fail);
+  SN_TRY_GOTO(sn_signal_create(&pass, &c->pass, err), fail);
   sn_open_options open = {.tolerant = options->tolerant, .assume_unit = options->assume_unit};
   SN_TRY_GOTO(sn_recording_pool_create(options->manifest, c->options.most_open, options->verify, &open, &options->log, &c->pool, err),
               fail);
   SN_TRY_GOTO(sn_block_cache_create(options->cache_bytes, &c->cache, err), fail);
-  SN_TRY_GOTO(plan_lines(c, err), fail);
+  SN_TRY_GOTO(sn_alloc(&c->set_of, options->manifest->n, sizeof *c->set_of, "series", err), fail);
+  for (int64_t i = 0; i < options->manifest->n; i++) c->set_of[i] = -1;
+  SN_TRY_GOTO(sn_conditioned_plan(c, err), fail);
   *out = c;
   return SN_OK;
 fail:
@@ -293,20 +204,24 @@ fail:
 
 void sn_conditioned_destroy(sn_conditioned *c) {
   if (c == NULL) return;
-  for (int64_t i = 0; i < c->n_layouts; i++) layout_free(&c->layouts[i]);
+  for (int64_t i = 0; i < c->n_layouts; i++) sn_layout_free(&c->layouts[i]);
+  for (int64_t i = 0; i < c->n_sets; i++) set_free(c->sets[i]);
+  sn_free(c->sets);
+  sn_free(c->set_of);
   sn_free(c->layouts);
   sn_free(c->layout_of);
   sn_free(c->first_segment);
   sn_free(c->segments);
   sn_block_cache_destroy(c->cache);
   sn_recording_pool_destroy(c->pool);
-  sn_ecg_destroy(c->pass);
-  sn_ecg_destroy(c->ecg);
+  sn_signal_destroy(c->pass);
+  sn_signal_destroy(c->signal);
+  pthread_mutex_destroy(&c->lock);
   sn_free(c);
 }
 
 sn_status sn_conditioned_usable(const sn_conditioned *c, int64_t row, const sn_error **why) {
-  const layout *l = &c->layouts[c->layout_of[row]];
+  const sn_layout *l = &c->layouts[c->layout_of[row]];
   if (why != NULL) *why = &l->error;
   return l->status;
 }
@@ -315,7 +230,12 @@ int64_t sn_conditioned_nominal_tokens(const sn_conditioned *c, int64_t row) {
   return c->layouts[c->layout_of[row]].nominal_tokens;
 }
 
-sn_ecg *sn_conditioned_ecg(const sn_conditioned *c) { return c->pass; }
+const sn_signal *sn_conditioned_signal(const sn_conditioned *c) { return c->pass; }
+
+const sn_series_list *sn_conditioned_planned_series(const sn_conditioned *c, int64_t row) {
+  const sn_layout *l = c->layout_of[row] >= 0 ? &c->layouts[c->layout_of[row]] : NULL;
+  return l != NULL && l->status == SN_OK ? &l->planned : NULL;
+}
 
 bool sn_conditioned_needs(const sn_conditioned *c, int64_t row, int64_t channel) {
   return c->layouts[c->layout_of[row]].needed[channel];
@@ -338,65 +258,131 @@ static sn_status to_float(const double *values, const uint8_t *valid, int64_t n,
   return SN_OK;
 }
 
-static sn_status compute_block(const sn_conditioned *c, const sn_block_key *key, int64_t first, int64_t n, float *out,
-                               sn_error *err) {
+/* Blocks of several channels over the same samples: out[i] (n) for channels[i]. */
+static sn_status compute_blocks(const sn_conditioned *c, int64_t row, const int64_t *channels, int64_t n_channels,
+                                int64_t segment, int64_t first, int64_t n, float *const *out, sn_error *err) {
   const sn_recording *recording = NULL;
-  double *values = NULL;
-  uint8_t *valid = NULL;
+  double *values = NULL, **rows = NULL;
+  uint8_t *valid = NULL, **valid_rows = NULL;
   sn_status status = SN_OK;
-  SN_TRY(sn_recording_pool_take(c->pool, key->row, &recording, err));
-  if (key->channel >= recording->n_channels || key->segment >= recording->n_segments) {
+  SN_TRY(sn_recording_pool_take(c->pool, row, &recording, err));
+  if (channels[n_channels - 1] >= recording->n_channels || segment >= recording->n_segments) {
     status = sn_fail(err, SN_E_CORRUPT, "the file has fewer channels or segments than the manifest says");
     goto done;
   }
-  SN_TRY_GOTO(sn_alloc(&values, n, sizeof *values, "conditioned block", err), done);
-  SN_TRY_GOTO(sn_alloc(&valid, n, 1, "conditioned block", err), done);
-  SN_TRY_GOTO(sn_conditioner_range(sn_ecg_conditioner(c->ecg), recording, key->channel, key->segment, first, n, values,
-                                   valid, err),
+  SN_TRY_GOTO(sn_alloc(&values, n_channels * n, sizeof *values, "conditioned blocks", err), done);
+  SN_TRY_GOTO(sn_alloc(&valid, n_channels * n, 1, "conditioned blocks", err), done);
+  SN_TRY_GOTO(sn_alloc(&rows, n_channels, sizeof *rows, "conditioned blocks", err), done);
+  SN_TRY_GOTO(sn_alloc(&valid_rows, n_channels, sizeof *valid_rows, "conditioned blocks", err), done);
+  for (int64_t i = 0; i < n_channels; i++) {
+    rows[i] = values + i * n;
+    valid_rows[i] = valid + i * n;
+  }
+  SN_TRY_GOTO(sn_conditioner_range_channels(sn_signal_conditioner(c->signal), recording, channels, n_channels, segment,
+                                            first, n, rows, valid_rows, err),
               done);
-  status = to_float(values, valid, n, out, recording->channels[key->channel].name, err);
+  for (int64_t i = 0; i < n_channels; i++)
+    SN_TRY_GOTO(to_float(rows[i], valid_rows[i], n, out[i], recording->channels[channels[i]].name, err), done);
 done:
   sn_free(values);
   sn_free(valid);
-  sn_recording_pool_give(c->pool, key->row, recording);
-  return status == SN_OK ? SN_OK : sn_error_prefix(err, status, "%s", c->options.manifest->rows[key->row].path);
+  sn_free(rows);
+  sn_free(valid_rows);
+  sn_recording_pool_give(c->pool, row, recording);
+  return status == SN_OK ? SN_OK : sn_error_prefix(err, status, "%s", c->options.manifest->rows[row].path);
 }
 
-/* Values [first, first + count) of one block that begins at sample `start` and has n samples. */
-static sn_status block_values(const sn_conditioned *c, const sn_block_key *key, int64_t start, int64_t n, int64_t first,
-                              int64_t count, double *values, sn_error *err) {
-  float *block = NULL;
-  if (sn_block_cache_get(c->cache, key, first, count, values)) return SN_OK;
-  SN_TRY(sn_alloc(&block, n, sizeof *block, "conditioned block", err));
-  sn_status status = compute_block(c, key, start, n, block, err);
-  if (status == SN_OK) {
-    sn_block_cache_put(c->cache, key, block, n);
-    for (int64_t i = 0; i < count; i++) values[i] = (double)block[first + i];
+/* What is wanted of one block: samples [first, first + count) of the n that begin at `start` of the segment. */
+typedef struct block_part {
+  int64_t row, block, start, n, first, count;
+  int32_t segment;
+} block_part;
+
+static sn_block_key key_of(const block_part *p, int64_t channel) {
+  return (sn_block_key){.row = p->row, .block = p->block, .channel = (int32_t)channel, .segment = p->segment};
+}
+
+/* The channels of one block that are not in the cache, in groups whose memory is bounded. */
+static sn_status missing_blocks(const sn_conditioned *c, const block_part *p, const int64_t *channels, int64_t n_missing,
+                                double *const *values, sn_error *err) {
+  enum { BYTES = 1 << 25 };
+  float *data = NULL, **out = NULL;
+  sn_status status = SN_OK;
+  int64_t together = BYTES / (p->n * (int64_t)(sizeof(double) + sizeof(float) + 1));
+  if (together < 1) together = 1;
+  if (together > n_missing) together = n_missing;
+  SN_TRY_GOTO(sn_alloc(&data, together * p->n, sizeof *data, "conditioned blocks", err), done);
+  SN_TRY_GOTO(sn_alloc(&out, together, sizeof *out, "conditioned blocks", err), done);
+  for (int64_t i = 0; i < together; i++) out[i] = data + i * p->n;
+  for (int64_t at = 0; at < n_missing; at += together) {
+    const int64_t m = n_missing - at < together ? n_missing - at : together;
+    SN_TRY_GOTO(compute_blocks(c, p->row, channels + at, m, p->segment, p->start, p->n, out, err), done);
+    for (int64_t i = 0; i < m; i++) {
+      const sn_block_key key = key_of(p, channels[at + i]);
+      sn_block_cache_put(c->cache, &key, out[i], p->n);
+      for (int64_t k = 0; k < p->count; k++) values[at + i][k] = (double)out[i][p->first + k];
+    }
   }
-  sn_free(block);
+done:
+  sn_free(data);
+  sn_free(out);
   return status;
+}
+
+/* The part of every channel, to values[i] + offset; missing, rows: room for n_channels. */
+static sn_status part_values(const sn_conditioned *c, const block_part *p, const int64_t *channels, int64_t n_channels,
+                             double *const *values, int64_t offset, int64_t *missing, double **rows, sn_error *err) {
+  int64_t n_missing = 0;
+  for (int64_t i = 0; i < n_channels; i++) {
+    const sn_block_key key = key_of(p, channels[i]);
+    if (sn_block_cache_get(c->cache, &key, p->first, p->count, values[i] + offset)) continue;
+    missing[n_missing] = channels[i];
+    rows[n_missing++] = values[i] + offset;
+  }
+  return n_missing > 0 ? missing_blocks(c, p, missing, n_missing, rows, err) : SN_OK;
+}
+
+static sn_status read_blocks(const sn_conditioned *c, int64_t row, const int64_t *channels, int64_t n_channels,
+                             int64_t segment, int64_t first, int64_t count, double *const *values, sn_error *err) {
+  const int64_t total = c->segments[c->first_segment[row] + segment].n_frames;
+  const bool whole = c->options.signal.condition.resample == SN_RESAMPLE_FFT;
+  const int64_t step = whole ? total : SN_CONDITIONED_BLOCK;
+  int64_t *missing = NULL, done = 0;
+  double **rows = NULL;
+  sn_status status = SN_OK;
+  SN_TRY_GOTO(sn_alloc(&missing, n_channels, sizeof *missing, "conditioned blocks", err), done);
+  SN_TRY_GOTO(sn_alloc(&rows, n_channels, sizeof *rows, "conditioned blocks", err), done);
+  while (done < count) {
+    const int64_t at = first + done, block = at / step, start = block * step;
+    block_part p = {.row = row, .block = block, .start = start, .n = step < total - start ? step : total - start,
+                    .first = at - start, .segment = (int32_t)segment};
+    p.count = p.n - p.first < count - done ? p.n - p.first : count - done;
+    SN_TRY_GOTO(part_values(c, &p, channels, n_channels, values, done, missing, rows, err), done);
+    done += p.count;
+  }
+done:
+  sn_free(missing);
+  sn_free(rows);
+  return status;
+}
+
+sn_status sn_conditioned_read_channels(const sn_conditioned *c, int64_t row, const int64_t *channels,
+                                       int64_t n_channels, int64_t segment, int64_t first, int64_t count,
+                                       double *const *values, sn_error *err) {
+  const sn_layout *l = &c->layouts[c->layout_of[row]];
+  for (int64_t i = 0; i < n_channels; i++) {
+    if (c->options.store != NULL)
+      SN_TRY(sn_store_read(c->options.store, row, channels[i], segment, first, count, values[i], err));
+    else if (!l->needed[channels[i]])
+      return sn_fail(err, SN_E_ARGUMENT, "channel %s was not asked for", l->channels[channels[i]].name);
+  }
+  if (c->options.store != NULL || n_channels == 0) return SN_OK;
+  return read_blocks(c, row, channels, n_channels, segment, first, count, values, err);
 }
 
 sn_status sn_conditioned_read(const sn_conditioned *c, int64_t row, int64_t channel, int64_t segment, int64_t first,
                               int64_t count, double *values, sn_error *err) {
-  if (c->options.store != NULL)
-    return sn_store_read(c->options.store, row, channel, segment, first, count, values, err);
-  const layout *l = &c->layouts[c->layout_of[row]];
-  if (!l->needed[channel])
-    return sn_fail(err, SN_E_ARGUMENT, "channel %s was not asked for", l->channels[channel].name);
-  int64_t total = c->segments[c->first_segment[row] + segment].n_frames;
-  bool whole = c->options.ecg.condition.resample == SN_RESAMPLE_FFT;
-  int64_t step = whole ? total : SN_CONDITIONED_BLOCK;
-  while (count > 0) {
-    sn_block_key key = {.row = row, .block = first / step, .channel = (int32_t)channel, .segment = (int32_t)segment};
-    int64_t start = key.block * step, end = start + step < total ? start + step : total;
-    int64_t take = end - first < count ? end - first : count;
-    SN_TRY(block_values(c, &key, start, end - start, first - start, take, values, err));
-    first += take;
-    count -= take;
-    values += take;
-  }
-  return SN_OK;
+  return sn_conditioned_read_channels(c, row, &channel, 1, segment, first, count, &values, err);
 }
 
 static sn_status view_read(const sn_recording *recording, int64_t channel, int64_t segment, int64_t first,
@@ -405,10 +391,19 @@ static sn_status view_read(const sn_recording *recording, int64_t channel, int64
   return sn_conditioned_read(view->conditioned, view->row, channel, segment, first, count, values, err);
 }
 
-static const sn_recording_vtable VIEW = {.read = view_read};
+/* The view has one sample per frame. */
+static sn_status view_read_channels(const sn_recording *recording, const int64_t *channels, int64_t n_channels,
+                                    int64_t segment, int64_t first_frame, int64_t n_frames, double *const *values,
+                                    sn_error *err) {
+  const sn_conditioned_view *view = recording->self;
+  return sn_conditioned_read_channels(view->conditioned, view->row, channels, n_channels, segment, first_frame, n_frames,
+                                      values, err);
+}
+
+static const sn_recording_vtable VIEW = {.read = view_read, .read_channels = view_read_channels};
 
 void sn_conditioned_open(const sn_conditioned *c, int64_t row, sn_conditioned_view *view) {
-  layout_view(&c->layouts[c->layout_of[row]], &view->recording);
+  sn_layout_view(c, &c->layouts[c->layout_of[row]], &view->recording);
   view->recording.vtable = &VIEW;
   view->recording.self = view;
   view->recording.n_segments = c->first_segment[row + 1] - c->first_segment[row];
@@ -419,23 +414,15 @@ void sn_conditioned_open(const sn_conditioned *c, int64_t row, sn_conditioned_vi
 
 /* ---- identity -------------------------------------------------------------------------------------------------- */
 
-static void write_leads(sn_json_writer *w, const sn_ecg_options *ecg) {
-  sn_json_write_key(w, "leads");
-  sn_json_begin_array(w);
-  for (int64_t i = 0; i < ecg->n_leads; i++) sn_json_write_string(w, sn_lead_name(ecg->leads[i]));
-  sn_json_end_array(w);
-  sn_json_put_bool(w, "derive_leads", ecg->derive_leads);
-}
-
-sn_status sn_conditioned_describe(const sn_ecg_options *ecg, sn_string *json, sn_error *err) {
-  const sn_condition_options *o = &ecg->condition;
+sn_status sn_conditioned_describe(const sn_signal_options *signal, sn_string *json, sn_error *err) {
+  const sn_condition_options *o = &signal->condition;
   sn_json_writer w;
   sn_json_writer_init(&w, json, 2);
   sn_json_begin_object(&w);
   const struct {
     const char *key;
     int64_t value;
-  } WHOLE[] = {{"version", 1},
+  } WHOLE[] = {{"version", 2},
                {"block_samples", SN_CONDITIONED_BLOCK},
                {"rate_num", o->rate_num},
                {"rate_den", o->rate_den},
@@ -456,16 +443,17 @@ sn_status sn_conditioned_describe(const sn_ecg_options *ecg, sn_string *json, sn
   }
   sn_json_put_string(&w, "filter", o->filter == SN_FILTER_FIR ? "fir" : "butterworth");
   sn_json_put_string(&w, "resample", o->resample == SN_RESAMPLE_FFT ? "fft" : "polyphase");
-  write_leads(&w, ecg);
+  sn_json_put_string(&w, "modality", signal->modality->name);
+  signal->modality->write_json(signal->own.bytes, &w);
   sn_json_end_object(&w);
   return sn_json_writer_finish(&w, err);
 }
 
-sn_status sn_conditioned_key(const sn_manifest *manifest, const sn_ecg_options *ecg, char key[65], sn_error *err) {
+sn_status sn_conditioned_key(const sn_manifest *manifest, const sn_signal_options *signal, char key[65], sn_error *err) {
   sn_string json = {0};
   sn_sha256 hash;
   uint8_t digest[32];
-  sn_status status = sn_conditioned_describe(ecg, &json, err);
+  sn_status status = sn_conditioned_describe(signal, &json, err);
   if (status == SN_OK) {
     sn_sha256_init(&hash);
     sn_sha256_update(&hash, manifest->hash, 64);
@@ -477,7 +465,12 @@ sn_status sn_conditioned_key(const sn_manifest *manifest, const sn_ecg_options *
   return status;
 }
 
-void sn_conditioned_get_counts(const sn_conditioned *c, sn_conditioned_counts *out) {
+void sn_conditioned_get_counts(const sn_conditioned *conditioned, sn_conditioned_counts *out) {
+  sn_conditioned *c = changeable(conditioned);
+  pthread_mutex_lock(&c->lock);
+  out->bad_channels = c->bad_channels;
+  out->left_out = c->left_out;
+  pthread_mutex_unlock(&c->lock);
   sn_block_cache_counts(c->cache, &out->cache_hits, &out->cache_misses, &out->cache_bytes);
   out->opened = sn_recording_pool_opened(c->pool);
   out->most_open = sn_recording_pool_most_open(c->pool);

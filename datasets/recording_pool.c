@@ -6,7 +6,7 @@
 
 #include "core/alloc.h"
 #include "datasets/tree.h"
-#include "modalities/ecg/leads.h"
+#include "modalities/modality.h"
 
 enum { STRIPES = 64 };
 
@@ -108,22 +108,18 @@ static slot *reserve_slot(sn_recording_pool *pool) {
   return oldest;
 }
 
-/* Leads in another order than their names say read as plausible ECG: only their sum rules tell. */
-static void check_leads(const sn_recording_pool *pool, int64_t row, const sn_recording *recording) {
-  sn_lead_check leads;
-  if (pool->log.write == NULL || sn_leads_check(recording, &leads, NULL) != SN_OK || !leads.mismatch) return;
-  double worst = 0;
-  for (int i = 0; i < 4; i++)
-    if (leads.rms_mv[i] > worst) worst = leads.rms_mv[i];
-  sn_log_write(&pool->log, SN_LOG_WARNING,
-               "%s: recorded limb leads differ from those derived from I and II by up to %.0f uV rms: are the leads in the "
-               "order that their names say?",
-               pool->manifest->rows[row].path, 1e3 * worst);
+/* What a modality finds odd about a recording. */
+static void notice(const sn_recording_pool *pool, int64_t row, const sn_recording *recording) {
+  char text[256] = "";
+  const sn_modality *modality = sn_modality_of(recording->modality);
+  if (pool->log.write == NULL || modality == NULL || modality->notice == NULL) return;
+  modality->notice(recording, text);
+  if (text[0] != '\0') sn_log_write(&pool->log, SN_LOG_WARNING, "%s: %s", pool->manifest->rows[row].path, text);
 }
 
 static sn_status check(sn_recording_pool *pool, int64_t row, const sn_recording *recording, sn_error *err) {
   if (pool->verified[row]) return SN_OK;
-  check_leads(pool, row, recording);
+  notice(pool, row, recording);
   if (pool->verify != SN_VERIFY_NONE) SN_TRY(sn_manifest_verify(pool->manifest, row, err));
   if (pool->verify == SN_VERIFY_FULL && recording->vtable->verify != NULL) {
     SN_TRY(recording->vtable->verify(recording, err));

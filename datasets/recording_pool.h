@@ -16,8 +16,8 @@ typedef enum sn_verify { SN_VERIFY_NONE = 0, SN_VERIFY_FILES, SN_VERIFY_FULL } s
 typedef struct sn_recording_pool sn_recording_pool;
 
 /* manifest is borrowed.  verify, once per recording and process: FILES compares the manifest's checksum; FULL also the
- * checksums that the format itself states, which reads everything once.  At its first use, recorded limb leads are compared
- * with derived ones, and a mismatch goes to log (may be NULL), once. */
+ * checksums that the format itself states, which reads everything once.  What its modality finds odd
+ * about a recording at its first use (sn_modality.notice) goes to log (may be NULL), once. */
 SN_MUST_CHECK sn_status sn_recording_pool_create(const sn_manifest *manifest, int64_t most_open, sn_verify verify,
                                                  const sn_open_options *options, const sn_log *log,
                                                  sn_recording_pool **out, sn_error *err);

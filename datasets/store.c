@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <hdf5.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,8 @@ struct sn_store {
   int64_t offset; /* of /values in the file */
   int64_t n_values, n_entries;
   sn_store_entry *entries; /* sorted */
+  int64_t n_places;
+  sn_store_place *places; /* sorted by line, then channel */
   int64_t n_faults;
   sn_store_fault *faults; /* sorted by row */
 };
@@ -34,8 +37,10 @@ static sn_status corrupt(const char *path, const char *what, sn_error *err) {
   return sn_fail(err, SN_E_CORRUPT, "%s: not a prepared store, or damaged: %s", path, what);
 }
 
-/* Length of a one-dimensional dataset of the given class, -1 if it is not there or of another kind. */
-static int64_t open_dataset(hid_t file, const char *name, H5T_class_t class, size_t size, int rank, hid_t *dataset) {
+/* Length of a dataset of one column (a vector) or more of the given class, -1 if it is not there or of another kind. */
+static int64_t open_dataset(hid_t file, const char *name, H5T_class_t class, size_t size, hsize_t columns,
+                            hid_t *dataset) {
+  const int rank = columns > 1 ? 2 : 1;
   hsize_t dims[2] = {0, 0};
   int64_t n = -1;
   *dataset = H5Dopen2(file, name, H5P_DEFAULT);
@@ -43,7 +48,7 @@ static int64_t open_dataset(hid_t file, const char *name, H5T_class_t class, siz
   hid_t type = H5Dget_type(*dataset), space = H5Dget_space(*dataset);
   if (type >= 0 && space >= 0 && H5Tget_class(type) == class && H5Tget_size(type) == size &&
       H5Sget_simple_extent_ndims(space) == rank && H5Sget_simple_extent_dims(space, dims, NULL) == rank &&
-      dims[0] <= INT64_MAX / 64 && (rank == 1 || dims[1] == 5)) {
+      dims[0] <= INT64_MAX / 64 && (rank == 1 || dims[1] == columns)) {
     n = (int64_t)dims[0];
   }
   if (type >= 0) H5Tclose(type);
@@ -97,7 +102,7 @@ static int compare_entries(const void *a, const void *b) {
 static sn_status read_index(sn_store *store, hid_t file, int64_t n_rows, sn_error *err) {
   hid_t dataset = -1;
   sn_status status = SN_OK;
-  int64_t n = open_dataset(file, "index", H5T_INTEGER, 8, 2, &dataset);
+  int64_t n = open_dataset(file, "index", H5T_INTEGER, 8, 5, &dataset);
   if (n < 0) {
     status = corrupt(store->path, "no /index", err);
     goto done;
@@ -117,6 +122,41 @@ static sn_status read_index(sn_store *store, hid_t file, int64_t n_rows, sn_erro
       status = corrupt(store->path, "/index contradicts itself", err);
       goto done;
     }
+  }
+done:
+  if (dataset >= 0) H5Dclose(dataset);
+  return status;
+}
+
+static bool good_place(const sn_store_place *p, int64_t n_rows) {
+  return p->row >= 0 && p->row < (double)n_rows && p->row == floor(p->row) && p->channel >= 0 && p->channel < 1e9 &&
+         p->channel == floor(p->channel) && p->frame >= 0 && p->frame <= SN_FRAME_DEVICE && p->position_from >= 0 &&
+         p->position_from <= SN_POSITION_MIDPOINT && fabs(p->coil_type) < 1e9 && (p->bad == 0 || p->bad == 1) &&
+         (isnan(p->position[0]) || (isfinite(p->position[0]) && isfinite(p->position[1]) && isfinite(p->position[2]))) &&
+         (isnan(p->orientation[0]) ||
+          (isfinite(p->orientation[0]) && isfinite(p->orientation[1]) && isfinite(p->orientation[2])));
+}
+
+static sn_status read_places(sn_store *store, hid_t file, int64_t n_rows, sn_error *err) {
+  hid_t dataset = -1;
+  sn_status status = SN_OK;
+  int64_t n = open_dataset(file, "places", H5T_FLOAT, 8, SN_STORE_PLACE_COLUMNS, &dataset);
+  if (n < 0) {
+    status = corrupt(store->path, "no /places", err);
+    goto done;
+  }
+  SN_TRY_GOTO(sn_alloc(&store->places, n, sizeof *store->places, "prepared store", err), done);
+  if (n > 0 && H5Dread(dataset, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, store->places) < 0) {
+    status = corrupt(store->path, "/places cannot be read", err);
+    goto done;
+  }
+  store->n_places = n;
+  for (int64_t i = 0; i < n; i++) {
+    const sn_store_place *p = &store->places[i];
+    if (good_place(p, n_rows) && (i == 0 || p[-1].row < p->row || (p[-1].row == p->row && p[-1].channel < p->channel)))
+      continue;
+    status = corrupt(store->path, "/places contradicts itself", err);
+    goto done;
   }
 done:
   if (dataset >= 0) H5Dclose(dataset);
@@ -188,11 +228,11 @@ done:
   return status;
 }
 
-static sn_status check_key(hid_t file, const char *path, const sn_manifest *manifest, const sn_ecg_options *ecg,
+static sn_status check_key(hid_t file, const char *path, const sn_manifest *manifest, const sn_signal_options *signal,
                            sn_error *err) {
   char found[65], expected[65];
   SN_TRY(read_key(file, path, found, err));
-  SN_TRY(sn_conditioned_key(manifest, ecg, expected, err));
+  SN_TRY(sn_conditioned_key(manifest, signal, expected, err));
   if (strcmp(found, expected) == 0) return SN_OK;
   return sn_fail(
       err, SN_E_STATE,
@@ -201,7 +241,7 @@ static sn_status check_key(hid_t file, const char *path, const sn_manifest *mani
       path, found, expected);
 }
 
-sn_status sn_store_open(const char *path, const sn_manifest *manifest, const sn_ecg_options *ecg, sn_store **out,
+sn_status sn_store_open(const char *path, const sn_manifest *manifest, const sn_signal_options *signal, sn_store **out,
                         sn_error *err) {
   sn_store *store = NULL;
   hid_t file = -1;
@@ -220,9 +260,10 @@ sn_status sn_store_open(const char *path, const sn_manifest *manifest, const sn_
     status = corrupt(path, "HDF5 cannot open it", err);
     goto fail;
   }
-  SN_TRY_GOTO(check_key(file, path, manifest, ecg, err), fail);
+  SN_TRY_GOTO(check_key(file, path, manifest, signal, err), fail);
   SN_TRY_GOTO(locate_values(store, file, err), fail);
   SN_TRY_GOTO(read_index(store, file, manifest->n, err), fail);
+  SN_TRY_GOTO(read_places(store, file, manifest->n, err), fail);
   SN_TRY_GOTO(read_faults(store, file, manifest->n, err), fail);
   H5Fclose(file);
   *out = store;
@@ -238,6 +279,7 @@ void sn_store_close(sn_store *store) {
   if (store->fd >= 0) close(store->fd);
   sn_free(store->path);
   sn_free(store->entries);
+  sn_free(store->places);
   sn_free(store->faults);
   sn_free(store);
 }
@@ -272,13 +314,45 @@ static sn_status read_values(const sn_store *store, int64_t at, int64_t count, f
   return SN_OK;
 }
 
+static sn_status fault_of(const sn_store *store, int64_t row, sn_error *err) {
+  const sn_store_fault *fault = store->n_faults > 0 ? find_fault(store, row) : NULL;
+  if (fault == NULL) return SN_OK;
+  if (err != NULL) *err = fault->error;
+  return fault->error.code;
+}
+
+sn_status sn_store_places(const sn_store *store, int64_t row, int64_t n_channels, sn_channel_place *out,
+                          sn_error *err) {
+  int64_t low = 0, high = store->n_places;
+  SN_TRY(fault_of(store, row, err));
+  memset(out, 0, (size_t)n_channels * sizeof *out);
+  while (low < high) { /* the first of the line */
+    const int64_t middle = low + (high - low) / 2;
+    if (store->places[middle].row < (double)row) low = middle + 1;
+    else high = middle;
+  }
+  for (; low < store->n_places && store->places[low].row == (double)row; low++) {
+    const sn_store_place *p = &store->places[low];
+    if (p->channel >= (double)n_channels)
+      return sn_fail(err, SN_E_STATE, "%s: line %" PRId64 " has no channel %g", store->path, row, p->channel);
+    sn_channel_place *to = &out[(int64_t)p->channel];
+    to->has_position = !isnan(p->position[0]);
+    to->has_orientation = !isnan(p->orientation[0]);
+    for (int k = 0; k < 3; k++) {
+      if (to->has_position) to->position_m[k] = p->position[k];
+      if (to->has_orientation) to->orientation[k] = p->orientation[k];
+    }
+    to->frame = (int32_t)p->frame;
+    to->position_from = (int32_t)p->position_from;
+    to->coil_type = (int32_t)p->coil_type;
+    to->bad = p->bad == 1;
+  }
+  return SN_OK;
+}
+
 sn_status sn_store_read(const sn_store *store, int64_t row, int64_t channel, int64_t segment, int64_t first,
                         int64_t count, double *values, sn_error *err) {
-  const sn_store_fault *fault = store->n_faults > 0 ? find_fault(store, row) : NULL;
-  if (fault != NULL) {
-    if (err != NULL) *err = fault->error;
-    return fault->error.code;
-  }
+  SN_TRY(fault_of(store, row, err));
   sn_store_entry key = {.row = row, .channel = channel, .segment = segment};
   const sn_store_entry *e = store->n_entries == 0
                                 ? NULL

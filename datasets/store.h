@@ -3,6 +3,8 @@
  * An HDF5 file of contiguous, unfiltered datasets (so that any HDF5 tool opens it):
  *   /values    (N) float32  conditioned samples: by line, channel, segment; NaN is invalid (the mask)
  *   /index     (M, 5) int64 line of the manifest, channel, segment, first value, count; sorted
+ *   /places    (G, 12) float64 what the manifest does not say of channels, where it is anything: line, channel,
+ *                           position x y z, orientation x y z (m; NaN none), frame, position_from, coil type, bad (1)
  *   /manifest  uint8        the text of manifest.tsv
  *   /options   uint8        JSON: every constant of the conditioning
  *   /faults    uint8        JSON: lines that could not be conditioned [{line, code, offset, text_line, message, field}]
@@ -35,12 +37,12 @@ typedef struct sn_store_write_options {
 SN_MUST_CHECK sn_status sn_store_check_output(const char *path, sn_error *err);
 /* Conditions every ok line of the manifest and writes the store. A recording that cannot be used becomes a fault,
  * counted in *n_faults (may be NULL). SN_E_IO: not enough space (checked first), disk full. */
-SN_MUST_CHECK sn_status sn_store_write(const char *path, const sn_manifest *manifest, const sn_ecg_options *ecg,
+SN_MUST_CHECK sn_status sn_store_write(const char *path, const sn_manifest *manifest, const sn_signal_options *signal,
                                        const sn_store_write_options *options, int64_t *n_faults, sn_error *err);
 
 /* SN_E_STATE with both hashes when the store was made from another manifest or with other conditioning; SN_E_CORRUPT
  * when it is damaged or cut short. */
-SN_MUST_CHECK sn_status sn_store_open(const char *path, const sn_manifest *manifest, const sn_ecg_options *ecg,
+SN_MUST_CHECK sn_status sn_store_open(const char *path, const sn_manifest *manifest, const sn_signal_options *signal,
                                       sn_store **out, sn_error *err);
 void sn_store_close(sn_store *store); /* accepts NULL */
 
@@ -48,6 +50,9 @@ void sn_store_close(sn_store *store); /* accepts NULL */
  * Thread-safe. */
 SN_MUST_CHECK sn_status sn_store_read(const sn_store *store, int64_t row, int64_t channel, int64_t segment,
                                       int64_t first, int64_t count, double *values, sn_error *err);
+/* Of a line's channels (n_channels) [out]; zeros where nothing is stored. A fault as in sn_store_read. Thread-safe. */
+SN_MUST_CHECK sn_status sn_store_places(const sn_store *store, int64_t row, int64_t n_channels, sn_channel_place *out,
+                                        sn_error *err);
 int64_t sn_store_bytes(const sn_store *store); /* of /values */
 
 #endif

@@ -11,6 +11,13 @@ typedef struct sn_store_entry {
   int64_t row, channel, segment, first, count;
 } sn_store_entry;
 
+/* A line of /places, as it lies there. */
+enum { SN_STORE_PLACE_COLUMNS = 12 };
+typedef struct sn_store_place {
+  double row, channel, position[3], orientation[3], frame, position_from, coil_type, bad;
+} sn_store_place;
+_Static_assert(sizeof(sn_store_place) == SN_STORE_PLACE_COLUMNS * sizeof(double), "a line is its columns");
+
 typedef struct sn_store_fault {
   int64_t row;
   sn_error error;

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <hdf5.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,13 +18,15 @@
 #include "datasets/store.h"
 #include "datasets/store_parts.h"
 
-enum { CHUNK_ROWS = 64 };
+enum { CHUNK_ROWS = 64, PART = 4 * SN_CONDITIONED_BLOCK };
 
 /* A recording on its way to the file. */
 typedef struct piece {
   int64_t row;
   int64_t n; /* values */
   float *values;
+  int64_t n_channels;
+  sn_channel_place *places; /* (n_channels); NULL: nothing to say of any */
   sn_status status;
   sn_error error;
 } piece;
@@ -31,12 +34,14 @@ typedef struct piece {
 typedef struct writing {
   const char *path; /* the temporary file */
   const sn_manifest *manifest;
-  const sn_ecg_options *ecg;
+  const sn_signal_options *signal;
   const sn_store_write_options *options;
   sn_conditioned *conditioned;
   int64_t n_values, n_entries, entries_capacity;
   sn_store_entry *entries;
   int64_t *first_entry; /* (manifest->n + 1) */
+  int64_t most_places, n_places, places_capacity;
+  sn_store_place *places;
   int64_t n_faults, faults_capacity;
   sn_store_fault *faults;
   hid_t file, values;
@@ -60,6 +65,7 @@ static sn_status plan(writing *w, sn_error *err) {
     w->first_entry[row + 1] = w->n_entries;
     if (!w->manifest->rows[row].ok || sn_conditioned_usable(w->conditioned, row, NULL) != SN_OK) continue;
     sn_conditioned_open(w->conditioned, row, &view);
+    w->most_places += view.recording.n_channels;
     for (int64_t c = 0; c < view.recording.n_channels; c++) {
       if (!sn_conditioned_needs(w->conditioned, row, c)) continue;
       for (int64_t s = 0; s < view.recording.n_segments; s++) {
@@ -73,7 +79,7 @@ static sn_status plan(writing *w, sn_error *err) {
     w->first_entry[row + 1] = w->n_entries;
   }
   if (w->n_values > 0) return SN_OK;
-  return sn_fail(err, SN_E_ARGUMENT, "%s: nothing to prepare: no recording has a lead that is asked for",
+  return sn_fail(err, SN_E_ARGUMENT, "%s: nothing to prepare: no recording has a channel that is asked for",
                  w->manifest->name);
 }
 
@@ -101,7 +107,7 @@ static sn_status write_text(const writing *w, const char *name, const sn_string 
 
 static sn_status write_key(const writing *w, sn_error *err) {
   char key[65];
-  SN_TRY(sn_conditioned_key(w->manifest, w->ecg, key, err));
+  SN_TRY(sn_conditioned_key(w->manifest, w->signal, key, err));
   hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR), attribute = -1;
   bool good = type >= 0 && space >= 0 && H5Tset_size(type, 65) >= 0;
   if (good) attribute = H5Acreate2(w->file, "key", type, space, H5P_DEFAULT, H5P_DEFAULT);
@@ -138,23 +144,63 @@ static sn_status write_values(const writing *w, int64_t first, int64_t n, const 
 
 /* ---- conditioning ---------------------------------------------------------------------------------------------- */
 
+/* One segment of every channel: entries[i] (n) of channels[i] are those of that segment. Long ones in parts, so that
+ * memory stays small beside what is kept. */
+static sn_status condition_segment(const writing *w, piece *p, const sn_store_entry **entries, const int64_t *channels,
+                                   int64_t n, double **rows, double *values, sn_error *err) {
+  const int64_t total = entries[0]->count, begin = w->entries[w->first_entry[p->row]].first;
+  for (int64_t first = 0; first < total; first += PART) {
+    const int64_t count = total - first < PART ? total - first : PART;
+    for (int64_t i = 0; i < n; i++) rows[i] = values + i * count;
+    SN_TRY(sn_conditioned_read_channels(w->conditioned, p->row, channels, n, entries[0]->segment, first, count, rows, err));
+    for (int64_t i = 0; i < n; i++) {
+      float *to = p->values + entries[i]->first - begin + first;
+      for (int64_t k = 0; k < count; k++) to[k] = (float)rows[i][k];
+    }
+  }
+  return SN_OK;
+}
+
+static sn_status keep_places(const writing *w, piece *p, sn_error *err) {
+  sn_conditioned_view view;
+  bool any = false;
+  sn_conditioned_open(w->conditioned, p->row, &view);
+  p->n_channels = view.recording.n_channels;
+  SN_TRY(sn_alloc(&p->places, p->n_channels, sizeof *p->places, "prepared store", err));
+  SN_TRY(sn_conditioned_places(w->conditioned, p->row, p->places, &any, err));
+  if (any) return SN_OK;
+  sn_free(p->places);
+  p->places = NULL;
+  return SN_OK;
+}
+
 static sn_status condition_row(const writing *w, piece *p, sn_error *err) {
-  double *values = NULL;
-  sn_status status = SN_OK;
-  int64_t begin = w->first_entry[p->row], end = w->first_entry[p->row + 1], longest = 0;
-  for (int64_t i = begin; i < end; i++) {
-    p->n += w->entries[i].count;
-    if (w->entries[i].count > longest) longest = w->entries[i].count;
+  const int64_t begin = w->first_entry[p->row], n_entries = w->first_entry[p->row + 1] - begin;
+  const sn_store_entry *e = w->entries + begin, **entries = NULL;
+  double *values = NULL, **rows = NULL;
+  int64_t *channels = NULL, n_segments = 0;
+  sn_status status;
+  for (int64_t i = 0; i < n_entries; i++) {
+    p->n += e[i].count;
+    if (e[i].segment >= n_segments) n_segments = e[i].segment + 1;
   }
-  SN_TRY(sn_alloc(&p->values, p->n, sizeof *p->values, "prepared store", err));
-  SN_TRY(sn_alloc(&values, longest, sizeof *values, "prepared store", err));
-  int64_t at = 0;
-  for (int64_t i = begin; i < end && status == SN_OK; i++) {
-    const sn_store_entry *e = &w->entries[i];
-    status = sn_conditioned_read(w->conditioned, e->row, e->channel, e->segment, 0, e->count, values, err);
-    for (int64_t k = 0; k < e->count && status == SN_OK; k++) p->values[at++] = (float)values[k];
+  const int64_t n = n_entries / n_segments; /* entries lie by channel, then segment */
+  SN_TRY_GOTO(sn_alloc(&p->values, p->n, sizeof *p->values, "prepared store", err), done);
+  SN_TRY_GOTO(keep_places(w, p, err), done);
+  SN_TRY_GOTO(sn_alloc(&values, n * PART, sizeof *values, "prepared store", err), done);
+  SN_TRY_GOTO(sn_alloc(&rows, n, sizeof *rows, "prepared store", err), done);
+  SN_TRY_GOTO(sn_alloc(&entries, n, sizeof *entries, "prepared store", err), done);
+  SN_TRY_GOTO(sn_alloc(&channels, n, sizeof *channels, "prepared store", err), done);
+  for (int64_t i = 0; i < n; i++) channels[i] = e[i * n_segments].channel;
+  for (int64_t s = 0; s < n_segments; s++) {
+    for (int64_t i = 0; i < n; i++) entries[i] = &e[i * n_segments + s];
+    SN_TRY_GOTO(condition_segment(w, p, entries, channels, n, rows, values, err), done);
   }
+done:
   sn_free(values);
+  sn_free(rows);
+  sn_free(entries);
+  sn_free(channels);
   return status;
 }
 
@@ -166,6 +212,23 @@ static void condition_task(void *user, int64_t index, int64_t worker) {
   p->error.code = p->status;
 }
 
+static sn_status add_places(writing *w, const piece *p, sn_error *err) {
+  static const sn_channel_place NOTHING;
+  for (int64_t c = 0; p->places != NULL && c < p->n_channels; c++) {
+    const sn_channel_place *from = &p->places[c];
+    if (memcmp(from, &NOTHING, sizeof NOTHING) == 0) continue;
+    SN_TRY(sn_grow(&w->places, &w->places_capacity, w->n_places + 1, sizeof *w->places, "prepared store", err));
+    sn_store_place *to = &w->places[w->n_places++];
+    *to = (sn_store_place){.row = (double)p->row, .channel = (double)c, .frame = from->frame,
+                           .position_from = from->position_from, .coil_type = from->coil_type, .bad = from->bad};
+    for (int k = 0; k < 3; k++) {
+      to->position[k] = from->has_position ? from->position_m[k] : NAN;
+      to->orientation[k] = from->has_orientation ? from->orientation[k] : NAN;
+    }
+  }
+  return SN_OK;
+}
+
 static sn_status take_piece(writing *w, piece *p, sn_error *err) {
   if (p->status == SN_E_MEMORY || p->status == SN_E_STATE || p->status == SN_E_DEVICE) {
     if (err != NULL) *err = p->error;
@@ -174,6 +237,8 @@ static sn_status take_piece(writing *w, piece *p, sn_error *err) {
   if (p->status != SN_OK) {
     memset(p->values, 0, (size_t)p->n * sizeof *p->values); /* its place stays, and is never read */
     SN_TRY(add_fault(w, p->row, &p->error, err));
+  } else {
+    SN_TRY(add_places(w, p, err));
   }
   int64_t first = w->first_entry[p->row];
   return first < w->first_entry[p->row + 1] ? write_values(w, w->entries[first].first, p->n, p->values, err) : SN_OK;
@@ -192,6 +257,7 @@ static sn_status condition_all(writing *w, sn_error *err) {
     for (int64_t i = 0; i < n; i++) {
       if (status == SN_OK) status = take_piece(w, &w->pieces[i], err);
       sn_free(w->pieces[i].values);
+      sn_free(w->pieces[i].places);
     }
     if (w->options->progress != NULL) w->options->progress(w->options->user, row, w->manifest->n);
   }
@@ -235,13 +301,15 @@ static sn_status write_texts(const writing *w, sn_error *err) {
   sn_string manifest = {0}, options = {0}, faults = {0};
   sn_status status = SN_OK;
   SN_TRY_GOTO(sn_manifest_text(w->manifest, &manifest, err), done);
-  SN_TRY_GOTO(sn_conditioned_describe(w->ecg, &options, err), done);
+  SN_TRY_GOTO(sn_conditioned_describe(w->signal, &options, err), done);
   SN_TRY_GOTO(faults_text(w, &faults, err), done);
   SN_TRY_GOTO(write_text(w, "manifest", &manifest, err), done);
   SN_TRY_GOTO(write_text(w, "options", &options, err), done);
   SN_TRY_GOTO(write_text(w, "faults", &faults, err), done);
   hsize_t dims[2] = {(hsize_t)w->n_entries, 5};
   SN_TRY_GOTO(write_dataset(w, "index", H5T_STD_I64LE, H5T_NATIVE_INT64, 2, dims, w->entries, err), done);
+  dims[0] = (hsize_t)w->n_places, dims[1] = SN_STORE_PLACE_COLUMNS;
+  SN_TRY_GOTO(write_dataset(w, "places", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, 2, dims, w->places, err), done);
   status = write_key(w, err);
 done:
   sn_string_free(&manifest);
@@ -288,7 +356,8 @@ static sn_status reserve(const writing *w, int64_t bytes, sn_error *err) {
 }
 
 static int64_t bytes_needed(const writing *w) {
-  int64_t bytes = 4 * w->n_values + w->n_entries * (int64_t)sizeof(sn_store_entry) + (INT64_C(1) << 20);
+  int64_t bytes = 4 * w->n_values + w->n_entries * (int64_t)sizeof(sn_store_entry) +
+                  w->most_places * (int64_t)sizeof(sn_store_place) + (INT64_C(1) << 20);
   for (int64_t i = 0; i < w->manifest->n; i++) {
     for (int c = 0; c < SN_MANIFEST_COLUMNS; c++) bytes += (int64_t)strlen(w->manifest->rows[i].cells[c]) + 1;
   }
@@ -299,7 +368,7 @@ sn_status sn_store_check_output(const char *path, sn_error *err) {
   return sn_check_output(path, "\x89HDF\r\n\x1a\n", "an HDF5 file", err);
 }
 
-sn_status sn_store_write(const char *path, const sn_manifest *manifest, const sn_ecg_options *ecg,
+sn_status sn_store_write(const char *path, const sn_manifest *manifest, const sn_signal_options *signal,
                          const sn_store_write_options *options, int64_t *n_faults, sn_error *err) {
   writing *w = NULL;
   sn_string temporary = {0};
@@ -307,9 +376,9 @@ sn_status sn_store_write(const char *path, const sn_manifest *manifest, const sn
   sn_status status = SN_OK;
   SN_TRY(sn_store_check_output(path, err));
   SN_TRY(sn_alloc(&w, 1, sizeof *w, "prepared store", err));
-  *w = (writing){.manifest = manifest, .ecg = ecg, .options = options, .file = -1, .values = -1};
+  *w = (writing){.manifest = manifest, .signal = signal, .options = options, .file = -1, .values = -1};
   sn_conditioned_options c = {.manifest = manifest,
-                              .ecg = *ecg,
+                              .signal = *signal,
                               .verify = options->verify,
                               .tolerant = options->tolerant,
                               .assume_unit = options->assume_unit};
@@ -330,6 +399,7 @@ done:
   sn_free(w->entries);
   sn_free(w->first_entry);
   sn_free(w->faults);
+  sn_free(w->places);
   sn_free(w);
   sn_string_free(&temporary);
   return status;

@@ -9,9 +9,9 @@
 #include "engine/train_config.h"
 #include "objectives/objective.h"
 #ifndef SONDE_MINIMAL
-#include "datasets/source_ecg.h"
+#include "datasets/source_signal.h"
 #include "datasets/token_stage.h"
-#include "engine/run_ecg.h"
+#include "engine/run_signal.h"
 #endif
 
 const sn_config_entry sn_run_config[] = {
@@ -35,20 +35,17 @@ const sn_config_entry sn_run_config[] = {
     {"synthetic.channels", SN_CONFIG_INT, "1", 1, 4096, NULL, NULL, "synthetic tokens: channels"},
     {NULL, 0, NULL, 0, 0, NULL, NULL, NULL}};
 
-enum { MOST_RUN_TABLES = 16, MOST_MORE = 8 };
+enum { MOST_RUN_TABLES = 24, MOST_MORE = 8 };
 
 sn_status sn_run_config_create_with(const sn_config_entry *const *more, int64_t n_more, sn_config **out, sn_error *err) {
-  const sn_config_entry *tables[MOST_RUN_TABLES] = {
-      sn_run_config,
-#ifndef SONDE_MINIMAL
-      sn_ecg_config,
-      sn_ecg_source_config,
-      sn_token_stage_config,
-#endif
-  };
-  int64_t n = 0;
+  const sn_config_entry *tables[MOST_RUN_TABLES] = {sn_run_config};
+  int64_t n = 1;
   if (n_more > MOST_MORE) return sn_fail(err, SN_E_STATE, "configuration: more than %d further tables", MOST_MORE);
-  while (tables[n] != NULL) n++;
+#ifndef SONDE_MINIMAL
+  tables[n++] = sn_signal_source_config;
+  tables[n++] = sn_token_stage_config;
+  n += sn_modality_tables(tables + n);
+#endif
   for (int64_t i = 0; i < n_more; i++) tables[n++] = more[i];
   return sn_engine_config_create(tables, n, out, err);
 }
@@ -162,11 +159,11 @@ sn_status sn_run_attach_stage(sn_source *source, const sn_config *config, bool w
 struct sn_run_data {
   sn_source *source;
 #ifndef SONDE_MINIMAL
-  sn_run_ecg *ecg;
+  sn_run_signal *signal;
 #endif
 };
 
-sn_status sn_run_data_open(const sn_config *config, const char *run, bool resume, const sn_log *log, sn_run_data **out,
+sn_status sn_run_data_open(sn_config *config, const char *run, bool resume, const sn_log *log, sn_run_data **out,
                            sn_error *err) {
   const char *dir = sn_config_text(config, "data.dir");
   sn_run_data *data = NULL;
@@ -179,8 +176,8 @@ sn_status sn_run_data_open(const sn_config *config, const char *run, bool resume
     status = sn_fail(err, SN_E_UNSUPPORTED, "data.dir '%s': the minimal build reads no recordings; use --data synthetic", dir);
     goto fail;
 #else
-    SN_TRY_GOTO(sn_run_ecg_open(config, run, resume, log, &data->ecg, err), fail);
-    SN_TRY_GOTO(sn_run_ecg_source(data->ecg, config, SN_ROLE_PRETRAIN, log, &data->source, err), fail);
+    SN_TRY_GOTO(sn_run_signal_open(config, run, resume, log, &data->signal, err), fail);
+    SN_TRY_GOTO(sn_run_signal_source(data->signal, config, SN_ROLE_PRETRAIN, log, &data->source, err), fail);
 #endif
   }
   SN_TRY_GOTO(sn_run_attach_stage(data->source, config, true, err), fail);
@@ -195,7 +192,7 @@ void sn_run_data_destroy(sn_run_data *data) {
   if (data == NULL) return;
   sn_source_destroy(data->source);
 #ifndef SONDE_MINIMAL
-  sn_run_ecg_destroy(data->ecg);
+  sn_run_signal_destroy(data->signal);
 #endif
   sn_free(data);
 }

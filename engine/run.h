@@ -26,9 +26,10 @@ SN_MUST_CHECK sn_status sn_run_load_config(const char *run, sn_config **out, sn_
 SN_MUST_CHECK sn_status sn_run_load_config_into(const char *run, sn_config *config, sn_error *err);
 
 /* The data that a configuration names: data.dir is a directory (full build), or "synthetic".
+ * data.modality and the defaults that follow from it are filled in, so config is saved after this.
  * run not NULL: manifest.tsv and split.tsv are written there; a resumed run uses those that are there. */
 typedef struct sn_run_data sn_run_data;
-SN_MUST_CHECK sn_status sn_run_data_open(const sn_config *config, const char *run, bool resume, const sn_log *log,
+SN_MUST_CHECK sn_status sn_run_data_open(sn_config *config, const char *run, bool resume, const sn_log *log,
                                          sn_run_data **out, sn_error *err);
 void sn_run_data_destroy(sn_run_data *data); /* accepts NULL */
 /* Windows of the part that is pretrained on; owned by data. */

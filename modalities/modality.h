@@ -38,6 +38,7 @@ typedef struct sn_modality {
   /* The settings as members of the object that is open. */
   void (*write_json)(const void *settings, sn_json_writer *writer);
   int64_t (*n_ids)(void); /* sn_series.id lies in [-1, n_ids) */
+  const char *(*id_name)(int64_t id); /* for messages; NULL where it has none */
   /* The series of a recording, into an empty list, up to and with sn_series_finish.  planning: only names, kinds, units
    * and rates of the channels are known (a manifest's line); positions, orientations and bad marks are not, and what
    * depends on them is taken to be well: the list is then an upper bound, in series and in channels. */

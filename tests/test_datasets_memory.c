@@ -10,7 +10,8 @@
 #include "cohort.h"
 #include "datasets/labels.h"
 #include "datasets/loader.h"
-#include "datasets/source_ecg.h"
+#include "datasets/source_signal.h"
+#include "signal_case.h"
 #include "datasets/split.h"
 #include "datasets/store.h"
 
@@ -141,8 +142,8 @@ static void test_split(void **state) {
   unlink(path);
 }
 
-static sn_ecg_options small_ecg(void) {
-  sn_ecg_options ecg = sn_ecg_defaults();
+static sn_signal_options small_ecg(void) {
+  sn_signal_options ecg = signal_defaults("ecg");
   ecg.condition.filter_low_hz = ecg.condition.filter_high_hz = 0;
   ecg.condition.window_s = ecg.stride_s = 1;
   ecg.condition.normalize = SN_NORMALIZE_ZSCORE_RECORD;
@@ -156,11 +157,11 @@ static void test_source_and_loader(void **state) {
     sn_source *source = NULL;
     sn_loader *loader = NULL;
     sn_step *step = NULL;
-    sn_ecg_source_options so = {
-        .manifest = w->manifest, .subjects = w->subjects, .ecg = small_ecg(), .verify = SN_VERIFY_FULL};
+    sn_signal_source_options so = {
+        .manifest = w->manifest, .subjects = w->subjects, .signal = small_ecg(), .verify = SN_VERIFY_FULL};
     sn_loader_options lo = {
         .pack_tokens = 10, .packs_per_step = 2, .prefetch_steps = 1, .n_ranks = 1, .max_bad_share = 1};
-    sn_status status = sn_source_create_ecg(&so, &source, NULL);
+    sn_status status = sn_source_create_signal(&so, &source, NULL);
     if (status == SN_OK) status = sn_loader_create(source, &lo, &loader, NULL);
     if (status == SN_OK) status = sn_loader_next(loader, &step, NULL);
     fault_check(status);
@@ -174,7 +175,7 @@ static void test_store(void **state) {
   world *w = *state;
   char path[4200];
   snprintf(path, sizeof path, "%s.h5", w->root);
-  sn_ecg_options ecg = small_ecg();
+  sn_signal_options ecg = small_ecg();
   for (fault_begin(); fault_next();) {
     sn_store *store = NULL;
     sn_store_write_options o = {.verify = SN_VERIFY_FULL};

@@ -10,11 +10,12 @@
 
 #include <cmocka.h>
 
+#include "core/alloc.h"
 #include "core/philox.h"
-#include "modalities/ecg/ecg.h"
 #include "tests/alloc_fault.h"
 #include "tests/golden/signal_golden.h"
 #include "tests/memory_recording.h"
+#include "tests/signal_case.h"
 
 static const char *const TWELVE[12] = {"I", "II", "III", "aVR", "aVL", "aVF", "V1", "V2", "V3", "V4", "V5", "V6"};
 
@@ -44,10 +45,10 @@ static void record(memory_recording *m, double *const x[12], const int *order, i
   memory_segment(m, 0, N, values);
 }
 
-static sn_ecg *make(const sn_ecg_options *o) {
-  sn_ecg *e = NULL;
+static sn_signal *make(const sn_signal_options *o) {
+  sn_signal *e = NULL;
   sn_error err;
-  assert_int_equal(sn_ecg_create(o, &e, &err), SN_OK);
+  assert_int_equal(sn_signal_create(o, &e, &err), SN_OK);
   return e;
 }
 
@@ -113,50 +114,49 @@ static void test_leads_by_name(void **state) {
   sn_error err;
   memory_recording a, b, c;
   sn_sample *sa = NULL, *sb = NULL, *sc = NULL;
-  sn_ecg_options o = sn_ecg_defaults();
-  sn_ecg *e = make(&o);
+  sn_signal_options o = signal_defaults("ecg");
+  sn_signal *e = make(&o);
   twelve(x);
   record(&a, x, order, 12), record(&b, x, other, 12), record(&c, x, eight, 8);
-  assert_int_equal(sn_ecg_read_sample(e, &a.recording, 0, 1.0, NULL, &sa, &err), SN_OK);
-  assert_int_equal(sn_ecg_read_sample(e, &b.recording, 0, 1.0, NULL, &sb, &err), SN_OK);
-  assert_int_equal(sn_ecg_read_sample(e, &c.recording, 0, 1.0, NULL, &sc, &err), SN_OK);
+  assert_int_equal(signal_sample(e, &a.recording, 0, 1.0, NULL, &sa, &err), SN_OK);
+  assert_int_equal(signal_sample(e, &b.recording, 0, 1.0, NULL, &sb, &err), SN_OK);
+  assert_int_equal(signal_sample(e, &c.recording, 0, 1.0, NULL, &sc, &err), SN_OK);
   assert_int_equal(sa->n_tokens, 12 * 50);
   assert_same_sample(sa, sb);
   assert_int_equal(sc->n_tokens, 8 * 50);
   for (int64_t t = 0; t < sc->n_tokens; t++)
     assert_true(sc->channels[t] < SN_LEAD_III || sc->channels[t] >= SN_LEAD_V1);
   sn_sample_destroy(sc);
-  sn_ecg_destroy(e);
+  sn_signal_destroy(e);
 
-  o.derive_leads = true;
+  ecg_settings(&o)->derive_leads = true;
   e = make(&o);
-  assert_int_equal(sn_ecg_read_sample(e, &c.recording, 0, 1.0, NULL, &sc, &err), SN_OK);
+  assert_int_equal(signal_sample(e, &c.recording, 0, 1.0, NULL, &sc, &err), SN_OK);
   assert_int_equal(sc->n_tokens, 12 * 50);
   for (int64_t i = 0; i < sc->n_tokens * sc->patch_size; i++) assert_true(fabs(sc->patches[i] - sa->patches[i]) < 1e-5);
   assert_memory_equal(sc->channels, sa->channels, (size_t)sa->n_tokens * sizeof *sa->channels);
-  int64_t nominal = 0;
-  assert_int_equal(sn_ecg_nominal_tokens(e, &c.recording, &nominal, &err), SN_OK);
-  assert_int_equal(nominal, 600);
-  const char *names[8] = {"V1", "V2", "V3", "V4", "V5", "V6", "II", "I"};
-  assert_int_equal(sn_ecg_nominal_tokens_names(e, names, 8), 600);
-  sn_ecg_destroy(e);
+  sn_series_list list = {0};
+  assert_int_equal(sn_signal_select(e, &c.recording, true, &list, &err), SN_OK);
+  assert_int_equal(sn_signal_nominal_tokens(e, &list), 600);
+  sn_series_free(&list);
+  sn_signal_destroy(e);
   sn_sample_destroy(sa), sn_sample_destroy(sb), sn_sample_destroy(sc);
 
   /* A list: its order is the order of tokens, what is absent is left out, nothing at all is an error. */
-  o = sn_ecg_defaults();
-  o.n_leads = 3, o.leads[0] = SN_LEAD_V5, o.leads[1] = SN_LEAD_MLII, o.leads[2] = SN_LEAD_I;
+  o = signal_defaults("ecg");
+  *ecg_settings(&o) = (sn_ecg_settings){.n_leads = 3, .leads = {SN_LEAD_V5, SN_LEAD_MLII, SN_LEAD_I}};
   e = make(&o);
-  assert_int_equal(sn_ecg_read_sample(e, &a.recording, 0, 0, NULL, &sa, &err), SN_OK);
+  assert_int_equal(signal_sample(e, &a.recording, 0, 0, NULL, &sa, &err), SN_OK);
   assert_int_equal(sa->n_tokens, 100);
   assert_int_equal(sa->channels[0], SN_LEAD_V5);
   assert_int_equal(sa->channels[50], SN_LEAD_I);
   sn_sample_destroy(sa);
-  sn_ecg_destroy(e);
-  o.n_leads = 1, o.leads[0] = SN_LEAD_MLII;
+  sn_signal_destroy(e);
+  *ecg_settings(&o) = (sn_ecg_settings){.n_leads = 1, .leads = {SN_LEAD_MLII}};
   e = make(&o);
-  assert_int_equal(sn_ecg_read_sample(e, &a.recording, 0, 0, NULL, &sa, &err), SN_E_ARGUMENT);
+  assert_int_equal(signal_sample(e, &a.recording, 0, 0, NULL, &sa, &err), SN_E_ARGUMENT);
   assert_null(sa);
-  sn_ecg_destroy(e);
+  sn_signal_destroy(e);
   for (int l = 0; l < 12; l++) free(x[l]);
 }
 
@@ -221,15 +221,15 @@ static void test_tokens(void **state) {
   sn_error err;
   memory_recording m;
   sn_sample *s = NULL;
-  sn_ecg_options o = sn_ecg_defaults();
+  sn_signal_options o = signal_defaults("ecg");
   o.condition.window_s = 2, o.condition.patch_s = 0.25;
-  sn_ecg *e = make(&o);
+  sn_signal *e = make(&o);
   twelve(x);
   record(&m, x, order, 2);
   m.segments[0].start_s = 100;
-  assert_int_equal(sn_ecg_patch_size(e), 25);
-  assert_int_equal(sn_ecg_window_patches(e), 8);
-  assert_int_equal(sn_ecg_read_sample(e, &m.recording, 0, 1.5, NULL, &s, &err), SN_OK);
+  assert_int_equal(sn_signal_patch_size(e), 25);
+  assert_int_equal(sn_signal_window_patches(e), 8);
+  assert_int_equal(signal_sample(e, &m.recording, 0, 1.5, NULL, &s, &err), SN_OK);
   assert_int_equal(s->n_tokens, 16);
   assert_null(s->valid);
   assert_true(fabs(s->start_s - 101.5) < 1e-12 && fabs(s->duration_s - 2) < 1e-12);
@@ -240,7 +240,7 @@ static void test_tokens(void **state) {
     sn_lead_direction(lead, d);
     /* channel 1 of the recording is lead I, which comes first */
     assert_int_equal(
-        sn_conditioner_window(sn_ecg_conditioner(e), &m.recording, 1 - lead, 0, 1.5, NULL, values, valid, NULL, &err),
+        sn_conditioner_window(sn_signal_conditioner(e), &m.recording, 1 - lead, 0, 1.5, NULL, values, valid, NULL, &err),
         SN_OK);
     for (int p = 0; p < 8; p++) {
       int t = lead * 8 + p;
@@ -253,7 +253,7 @@ static void test_tokens(void **state) {
     }
   }
   sn_sample_destroy(s);
-  sn_ecg_destroy(e);
+  sn_signal_destroy(e);
   for (int l = 0; l < 12; l++) free(x[l]);
 }
 
@@ -265,13 +265,13 @@ static void test_missing_and_flat(void **state) {
   sn_error err;
   memory_recording m;
   sn_sample *s = NULL;
-  sn_ecg_options o = sn_ecg_defaults();
-  sn_ecg *e = make(&o);
+  sn_signal_options o = signal_defaults("ecg");
+  sn_signal *e = make(&o);
   twelve(x);
   for (int i = 2000; i < 2500; i++) x[0][i] = NAN; /* lead I: 4 s to 5 s, a second of five patches */
   x[1][1000] = NAN;                                /* lead II: one sample at 2 s */
   record(&m, x, order, 2);
-  assert_int_equal(sn_ecg_read_sample(e, &m.recording, 0, 0, NULL, &s, &err), SN_OK);
+  assert_int_equal(signal_sample(e, &m.recording, 0, 0, NULL, &s, &err), SN_OK);
   assert_int_equal(s->n_tokens, 95);
   assert_non_null(s->valid);
   int64_t invalid = 0;
@@ -285,41 +285,41 @@ static void test_missing_and_flat(void **state) {
   sn_sample_destroy(s);
   for (int i = 0; i < N; i++) x[0][i] = i < 5500 ? NAN : x[0][i];
   for (int i = 0; i < 1000; i++) x[1][i] = NAN;
-  assert_int_equal(sn_ecg_read_sample(e, &m.recording, 0, 0, NULL, &s, &err), SN_END);
+  assert_int_equal(signal_sample(e, &m.recording, 0, 0, NULL, &s, &err), SN_END);
   assert_null(s);
   assert_non_null(strstr(err.message, "min_valid"));
   for (int i = 0; i < N; i++) x[0][i] = 5, x[1][i] = -1;
-  assert_int_equal(sn_ecg_read_sample(e, &m.recording, 0, 0, NULL, &s, &err), SN_END);
+  assert_int_equal(signal_sample(e, &m.recording, 0, 0, NULL, &s, &err), SN_END);
   assert_non_null(strstr(err.message, "flat"));
   for (int i = 0; i < N; i++) x[1][i] = sin(0.1 * i);
-  assert_int_equal(sn_ecg_read_sample(e, &m.recording, 0, 0, NULL, &s, &err),
+  assert_int_equal(signal_sample(e, &m.recording, 0, 0, NULL, &s, &err),
                    SN_OK); /* one flat lead: zeros, counted */
   assert_int_equal(s->flat_patches, 50);
   for (int64_t i = 0; i < 50 * s->patch_size; i++) assert_true(s->patches[i] == 0.0f);
   sn_sample_destroy(s);
-  assert_int_equal(sn_ecg_read_sample(e, &m.recording, 0, 2.01, NULL, &s, &err), SN_E_ARGUMENT);
-  sn_ecg_destroy(e);
+  assert_int_equal(signal_sample(e, &m.recording, 0, 2.01, NULL, &s, &err), SN_E_ARGUMENT);
+  sn_signal_destroy(e);
   for (int l = 0; l < 12; l++) free(x[l]);
 }
 
 static void test_grid(void **state) {
   (void)state;
   sn_error err;
-  sn_ecg_options o = sn_ecg_defaults();
+  sn_signal_options o = signal_defaults("ecg");
   o.stride_s = 5;
-  sn_ecg *e = make(&o);
+  sn_signal *e = make(&o);
   int64_t n = 0;
   double last = 0;
-  assert_int_equal(sn_ecg_count_windows(e, 300, 1, 9000, &n, &last, &err), SN_OK);
+  assert_int_equal(sn_signal_count_windows(e, 300, 1, 9000, &n, &last, &err), SN_OK);
   assert_int_equal(n, 5); /* 0, 5, 10, 15, 20 */
   assert_true(fabs(last - 20) < 1e-9);
-  assert_int_equal(sn_ecg_count_windows(e, 300, 1, 2997, &n, &last, &err), SN_OK);
+  assert_int_equal(sn_signal_count_windows(e, 300, 1, 2997, &n, &last, &err), SN_OK);
   assert_int_equal(n, 0); /* 999 samples at 100 Hz */
-  assert_int_equal(sn_ecg_count_windows(e, 300, 1, 2998, &n, &last, &err), SN_OK);
+  assert_int_equal(sn_signal_count_windows(e, 300, 1, 2998, &n, &last, &err), SN_OK);
   assert_int_equal(n, 1);
-  assert_int_equal(sn_ecg_count_windows(e, 300, 1, 0, &n, &last, &err), SN_OK);
+  assert_int_equal(sn_signal_count_windows(e, 300, 1, 0, &n, &last, &err), SN_OK);
   assert_int_equal(n, 0);
-  assert_int_equal(sn_ecg_count_windows(e, 60, 1, 9000, &n, &last, &err), SN_E_ARGUMENT);
+  assert_int_equal(sn_signal_count_windows(e, 60, 1, 9000, &n, &last, &err), SN_E_ARGUMENT);
   /* A segment shorter than a window has none, and says so when read. */
   const int order[1] = {1};
   double *x[12];
@@ -328,10 +328,13 @@ static void test_grid(void **state) {
   twelve(x);
   record(&m, x, order, 1);
   m.segments[0].n_frames = 4000;
-  assert_int_equal(sn_ecg_segment_windows(e, &m.recording, 0, &n, &last, &err), SN_OK);
+  sn_series_list list = {0};
+  assert_int_equal(sn_signal_select(e, &m.recording, false, &list, &err), SN_OK);
+  assert_int_equal(sn_signal_segment_windows(e, &m.recording, &list, 0, &n, &last, &err), SN_OK);
+  sn_series_free(&list);
   assert_int_equal(n, 0);
-  assert_int_equal(sn_ecg_read_sample(e, &m.recording, 0, 0, NULL, &s, &err), SN_E_ARGUMENT);
-  sn_ecg_destroy(e);
+  assert_int_equal(signal_sample(e, &m.recording, 0, 0, NULL, &s, &err), SN_E_ARGUMENT);
+  sn_signal_destroy(e);
   for (int l = 0; l < 12; l++) free(x[l]);
 }
 
@@ -341,44 +344,45 @@ static void test_record_stats(void **state) {
   double *x[12];
   sn_error err;
   memory_recording m;
-  sn_ecg_stats stats;
+  sn_signal_stats *stats = NULL;
   sn_sample *s = NULL, *none = NULL;
-  sn_ecg_options o = sn_ecg_defaults();
-  o.condition.normalize = SN_NORMALIZE_ZSCORE_RECORD, o.condition.clip = 0, o.derive_leads = true;
+  sn_signal_options o = signal_defaults("ecg");
+  o.condition.normalize = SN_NORMALIZE_ZSCORE_RECORD, o.condition.clip = 0, ecg_settings(&o)->derive_leads = true;
   o.condition.window_s = 12;
-  sn_ecg *e = make(&o);
+  sn_signal *e = make(&o);
   twelve(x);
   record(&m, x, order, 2);
-  assert_true(sn_ecg_needs_stats(e));
-  assert_int_equal(sn_ecg_read_sample(e, &m.recording, 0, 0, NULL, &none, &err), SN_E_ARGUMENT);
-  assert_int_equal(sn_ecg_record_stats(e, &m.recording, &stats, &err), SN_OK);
-  assert_int_equal(stats.n, 6);
+  assert_true(sn_signal_needs_stats(e));
+  assert_int_equal(signal_sample(e, &m.recording, 0, 0, NULL, &none, &err), SN_E_ARGUMENT);
+  assert_int_equal(signal_stats(e, &m.recording, &stats, &err), SN_OK);
+  assert_int_equal(stats->n, 6);
   /* The window is the whole recording: each lead, derived ones too, has mean 0 and deviation 1. */
-  assert_int_equal(sn_ecg_read_sample(e, &m.recording, 0, 0, &stats, &s, &err), SN_OK);
+  assert_int_equal(signal_sample(e, &m.recording, 0, 0, stats, &s, &err), SN_OK);
   for (int lead = 0; lead < 6; lead++) {
     double sum = 0, squares = 0;
     for (int i = 0; i < 1200; i++) sum += s->patches[lead * 1200 + i], squares += pow(s->patches[lead * 1200 + i], 2);
     assert_true(fabs(sum / 1200) < 1e-6 && fabs(squares / 1200 - 1) < 1e-6);
   }
+  sn_free(stats);
   sn_sample_destroy(s);
-  sn_ecg_destroy(e);
+  sn_signal_destroy(e);
   for (int l = 0; l < 12; l++) free(x[l]);
 }
 
 static void test_options(void **state) {
   (void)state;
   sn_error err;
-  sn_ecg *e = NULL;
-  sn_ecg_options o = sn_ecg_defaults();
+  sn_signal *e = NULL;
+  sn_signal_options o = signal_defaults("ecg");
   o.condition.patch_s = 0.3; /* 30 samples do not divide 1000 */
-  assert_int_equal(sn_ecg_create(&o, &e, &err), SN_E_ARGUMENT);
+  assert_int_equal(sn_signal_create(&o, &e, &err), SN_E_ARGUMENT);
   assert_string_equal(err.field, "data.patch");
   assert_non_null(strstr(err.message, "0.25 s and 0.4 s"));
   o.condition.patch_s = 0.2, o.condition.rate_num = 0;
-  assert_int_equal(sn_ecg_create(&o, &e, &err), SN_E_ARGUMENT);
-  o = sn_ecg_defaults();
+  assert_int_equal(sn_signal_create(&o, &e, &err), SN_E_ARGUMENT);
+  o = signal_defaults("ecg");
   o.condition.filter_high_hz = 60;
-  assert_int_equal(sn_ecg_create(&o, &e, &err), SN_E_ARGUMENT);
+  assert_int_equal(sn_signal_create(&o, &e, &err), SN_E_ARGUMENT);
   assert_null(e);
 }
 
@@ -386,38 +390,43 @@ static void test_config(void **state) {
   (void)state;
   sn_error err;
   sn_config *config = NULL;
-  sn_ecg_options o;
-  const sn_config_entry *tables[] = {sn_ecg_config};
-  assert_int_equal(sn_config_create(tables, 1, &config, &err), SN_OK);
-  assert_int_equal(sn_ecg_options_from_config(config, &o, &err), SN_OK);
-  sn_ecg_options defaults = sn_ecg_defaults();
+  sn_signal_options o;
+  const sn_config_entry *tables[SN_MODALITY_TABLES];
+  const int64_t n_tables = sn_modality_tables(tables);
+  assert_int_equal(sn_config_create(tables, n_tables, &config, &err), SN_OK);
+  assert_int_equal(sn_signal_options_from_config(config, &o, &err), SN_E_ARGUMENT); /* auto */
+  assert_string_equal(err.field, "data.modality");
+  assert_int_equal(sn_modality_apply(&sn_modality_ecg, config, &err), SN_OK);
+  assert_int_equal(sn_signal_options_from_config(config, &o, &err), SN_OK);
+  sn_signal_options defaults = signal_defaults("ecg");
   assert_true(o.condition.filter_low_hz == defaults.condition.filter_low_hz && o.condition.filter_high_hz == 40);
   assert_true(o.condition.rate_num == 100 && o.condition.rate_den == 1 && o.condition.window_s == 10 &&
               o.stride_s == 10);
   assert_true(o.condition.normalize == SN_NORMALIZE_ZSCORE_WINDOW && o.condition.clip == 8 &&
               o.condition.patch_s == 0.2);
-  assert_true(o.n_leads == 0 && !o.derive_leads && o.condition.min_valid == 0.5 && o.condition.flat_std == 1e-6);
+  assert_true(ecg_settings(&o)->n_leads == 0 && !ecg_settings(&o)->derive_leads);
+  assert_true(o.condition.min_valid == 0.5 && o.condition.flat_std == 1e-6);
   assert_int_equal(sn_config_set(config, "data.rate", "0.125 kHz", "--set", -1, &err), SN_OK);
   assert_int_equal(sn_config_set(config, "data.window", "4000 ms", "--set", -1, &err), SN_OK);
   assert_int_equal(sn_config_set(config, "data.normalize", "robust", "--set", -1, &err), SN_OK);
   assert_int_equal(sn_config_set(config, "ecg.leads", "II, v5", "--set", -1, &err), SN_OK);
-  assert_int_equal(sn_ecg_options_from_config(config, &o, &err), SN_OK);
+  assert_int_equal(sn_signal_options_from_config(config, &o, &err), SN_OK);
   assert_true(o.condition.rate_num == 125 && o.condition.window_s == 4 && o.condition.normalize == SN_NORMALIZE_ROBUST);
-  assert_true(o.n_leads == 2 && o.leads[0] == SN_LEAD_II && o.leads[1] == SN_LEAD_V5);
+  assert_true(ecg_settings(&o)->n_leads == 2 && ecg_settings(&o)->leads[0] == SN_LEAD_II && ecg_settings(&o)->leads[1] == SN_LEAD_V5);
   assert_int_equal(sn_config_set(config, "ecg.leads", "II,aVX", "--set", -1, &err), SN_OK);
-  assert_int_equal(sn_ecg_options_from_config(config, &o, &err), SN_E_ARGUMENT);
+  assert_int_equal(sn_signal_options_from_config(config, &o, &err), SN_E_ARGUMENT);
   assert_non_null(strstr(err.message, "aVX"));
   assert_int_equal(sn_config_set(config, "ecg.leads", "II,II", "--set", -1, &err), SN_OK);
-  assert_int_equal(sn_ecg_options_from_config(config, &o, &err), SN_E_ARGUMENT);
+  assert_int_equal(sn_signal_options_from_config(config, &o, &err), SN_E_ARGUMENT);
   assert_int_equal(sn_config_set(config, "ecg.leads", "all", "--set", -1, &err), SN_OK);
   assert_int_equal(sn_config_set(config, "data.normalize", "global", "--set", -1, &err), SN_OK);
-  assert_int_equal(sn_ecg_options_from_config(config, &o, &err), SN_E_ARGUMENT);
+  assert_int_equal(sn_signal_options_from_config(config, &o, &err), SN_E_ARGUMENT);
   sn_config_destroy(config);
 }
 
 /* Any number of threads, each on a fresh pipeline's first windows: the same bits as one thread alone. */
 typedef struct reader {
-  sn_ecg *ecg;
+  sn_signal *ecg;
   const sn_recording *recording;
   sn_sample *samples[8];
 } reader;
@@ -425,7 +434,7 @@ typedef struct reader {
 static void *read_windows(void *argument) {
   reader *r = argument;
   for (int w = 0; w < 8; w++)
-    if (sn_ecg_read_sample(r->ecg, r->recording, 0, 0.25 * w, NULL, &r->samples[w], NULL) != SN_OK) return r;
+    if (signal_sample(r->ecg, r->recording, 0, 0.25 * w, NULL, &r->samples[w], NULL) != SN_OK) return r;
   return NULL;
 }
 
@@ -436,8 +445,8 @@ static void test_threads(void **state) {
   memory_recording m;
   pthread_t threads[4];
   reader readers[5] = {0};
-  sn_ecg_options o = sn_ecg_defaults();
-  sn_ecg *shared = make(&o), *alone = make(&o);
+  sn_signal_options o = signal_defaults("ecg");
+  sn_signal *shared = make(&o), *alone = make(&o);
   twelve(x);
   record(&m, x, order, 3);
   for (int t = 0; t < 4; t++) {
@@ -455,7 +464,7 @@ static void test_threads(void **state) {
     for (int t = 0; t < 4; t++) assert_same_sample(readers[t].samples[w], readers[4].samples[w]);
   for (int t = 0; t < 5; t++)
     for (int w = 0; w < 8; w++) sn_sample_destroy(readers[t].samples[w]);
-  sn_ecg_destroy(shared), sn_ecg_destroy(alone);
+  sn_signal_destroy(shared), sn_signal_destroy(alone);
   for (int l = 0; l < 12; l++) free(x[l]);
 }
 
@@ -466,32 +475,33 @@ static void test_out_of_memory(void **state) {
   double *x[12];
   memory_recording m;
   sn_error err;
-  sn_ecg_options o = sn_ecg_defaults();
-  o.derive_leads = true, o.condition.window_s = 2, o.condition.filter_low_hz = 2;
+  sn_signal_options o = signal_defaults("ecg");
+  ecg_settings(&o)->derive_leads = true, o.condition.window_s = 2, o.condition.filter_low_hz = 2;
   o.condition.normalize = SN_NORMALIZE_ROBUST;
   twelve(x);
   record(&m, x, order, 2);
   for (fault_begin(); fault_next();) {
-    sn_ecg *e = NULL;
+    sn_signal *e = NULL;
     sn_sample *s = NULL;
-    sn_status status = sn_ecg_create(&o, &e, &err);
-    if (status == SN_OK) status = sn_ecg_read_sample(e, &m.recording, 0, 1, NULL, &s, &err);
+    sn_status status = sn_signal_create(&o, &e, &err);
+    if (status == SN_OK) status = signal_sample(e, &m.recording, 0, 1, NULL, &s, &err);
     fault_check(status);
     assert_true((s != NULL) == (status == SN_OK));
     sn_sample_destroy(s);
     s = NULL;
-    if (e != NULL) assert_int_equal(sn_ecg_read_sample(e, &m.recording, 0, 1, NULL, &s, &err), SN_OK);
+    if (e != NULL) assert_int_equal(signal_sample(e, &m.recording, 0, 1, NULL, &s, &err), SN_OK);
     sn_sample_destroy(s);
-    sn_ecg_destroy(e);
+    sn_signal_destroy(e);
   }
   o.condition.normalize = SN_NORMALIZE_ZSCORE_RECORD;
   for (fault_begin(); fault_next();) {
-    sn_ecg *e = NULL;
-    sn_ecg_stats stats;
-    sn_status status = sn_ecg_create(&o, &e, &err);
-    if (status == SN_OK) status = sn_ecg_record_stats(e, &m.recording, &stats, &err);
+    sn_signal *e = NULL;
+    sn_signal_stats *stats = NULL;
+    sn_status status = sn_signal_create(&o, &e, &err);
+    if (status == SN_OK) status = signal_stats(e, &m.recording, &stats, &err);
     fault_check(status);
-    sn_ecg_destroy(e);
+    sn_free(stats);
+    sn_signal_destroy(e);
   }
   for (int l = 0; l < 12; l++) free(x[l]);
 }
@@ -513,11 +523,11 @@ static void test_real_window(void **state) {
     sn_error err;
     sn_recording *recording = NULL;
     sn_sample *s = NULL;
-    sn_ecg_options o = sn_ecg_defaults();
-    sn_ecg *e = make(&o);
+    sn_signal_options o = signal_defaults("ecg");
+    sn_signal *e = make(&o);
     snprintf(path, sizeof path, "%s/ecg/cinc2017_af/%s.hea", data, cases[c].name);
     if (sn_recording_open(path, NULL, &recording, &err) != SN_OK) fail_msg("%s", err.message);
-    if (sn_ecg_read_sample(e, recording, 0, 5.0, NULL, &s, &err) != SN_OK) fail_msg("%s", err.message);
+    if (signal_sample(e, recording, 0, 5.0, NULL, &s, &err) != SN_OK) fail_msg("%s", err.message);
     assert_int_equal(s->n_tokens, 50);
     assert_int_equal(s->channels[0], SN_LEAD_ECG);
     for (int i = 0; i < 50; i++) {
@@ -527,7 +537,7 @@ static void test_real_window(void **state) {
     }
     sn_sample_destroy(s);
     sn_recording_destroy(recording);
-    sn_ecg_destroy(e);
+    sn_signal_destroy(e);
   }
 }
 

@@ -15,9 +15,10 @@
 #include <stdint.h>
 
 #include "core/status.h"
+#include "modalities/modality.h"
 #include "modalities/recording.h"
 
-enum { SN_ECG_RR_FEATURES = 8, SN_ECG_BANDS = 5, SN_FEATURE_NAME = 40 };
+enum { SN_ECG_RR_FEATURES = 8, SN_ECG_BANDS = 5 };
 
 /* RR part alone, from R times in ascending order; segment (n) may be NULL (one segment). features (8) [out]. */
 SN_MUST_CHECK sn_status sn_ecg_rr_features(double features[SN_ECG_RR_FEATURES], const double *onset_s,

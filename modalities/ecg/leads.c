@@ -206,23 +206,6 @@ sn_status sn_leads_select(const sn_recording *recording, const int32_t *wanted, 
   return SN_OK;
 }
 
-int64_t sn_leads_count_names(const char *const *names, int64_t n_names, const int32_t *wanted, int64_t n_wanted,
-                             bool derive) {
-  bool there[N_LEADS] = {false};
-  int64_t count = 0, total = n_wanted > 0 ? n_wanted : N_LEADS;
-  for (int64_t i = 0; i < n_names; i++) {
-    int64_t lead = sn_lead_find(names[i]);
-    if (lead >= 0) there[lead] = true;
-  }
-  for (int64_t k = 0; k < total; k++) {
-    int64_t lead = n_wanted > 0 ? wanted[k] : k;
-    double i, ii;
-    if (lead < 0 || lead >= N_LEADS) continue;
-    if (there[lead] || (derive && there[SN_LEAD_I] && there[SN_LEAD_II] && derivation(lead, &i, &ii))) count++;
-  }
-  return count;
-}
-
 /* --- recorded against derived --- */
 
 /* Deviation of recorded - derived over samples where all three are measured. */

@@ -56,10 +56,6 @@ enum { SN_LEADS_MOST = 64 };
  * rate. */
 SN_MUST_CHECK sn_status sn_leads_select(const sn_recording *recording, const int32_t *wanted, int64_t n_wanted,
                                         bool derive, sn_lead_source sources[SN_LEADS_MOST], int64_t *n, sn_error *err);
-/* The same from names alone (a manifest's line): how many leads would be taken. Unknown names are skipped. */
-int64_t sn_leads_count_names(const char *const *names, int64_t n_names, const int32_t *wanted, int64_t n_wanted,
-                             bool derive);
-
 /* Recorded against derived: over the first 10 s of each segment that has them, rms of (recorded - derived), means
  * removed, in mV.  More than SN_LEAD_MISMATCH_MV means that the leads are not in the order that their names say. */
 #define SN_LEAD_MISMATCH_MV 0.05

@@ -23,6 +23,9 @@ typedef struct rate_plan {
   struct rate_plan *next;
 } rate_plan;
 
+/* Native samples that are read at a time, all channels together. */
+enum { RAW_BYTES = 1 << 25 };
+
 struct sn_conditioner {
   sn_condition_options options;
   pthread_mutex_t lock;
@@ -330,37 +333,88 @@ static void plan_stretch(const sn_conditioner *c, const rate_plan *plan, int64_t
   if (s->hi > s->n) s->hi = s->n;
 }
 
-sn_status sn_conditioner_range(sn_conditioner *c, const sn_recording *recording, int64_t channel, int64_t segment,
-                               int64_t first, int64_t count, double *values, uint8_t *valid, sn_error *err) {
-  sn_status status;
-  const rate_plan *plan = NULL;
-  stretch s = {0};
-  SN_TRY(channel_plan(c, recording, channel, &plan, err));
-  SN_TRY(check_segment(recording, segment, err));
-  s.n = sn_recording_samples(recording, channel, segment);
-  int64_t total = sn_resampled_length(plan->ratio, s.n);
-  if (first < 0 || count < 0 || first > total - count)
-    return sn_fail(err, SN_E_ARGUMENT,
-                   "conditioning: samples [%lld, %lld) do not lie in segment %lld, which has %lld at "
-                   "%g Hz",
-                   (long long)first, (long long)first + count, (long long)segment, (long long)total, plan->rate_hz);
-  if (count == 0) return SN_OK;
-  plan_stretch(c, plan, first, count, &s);
-  int64_t n = s.hi - s.lo;
-  SN_TRY_GOTO(sn_alloc(&s.raw, n, sizeof *s.raw, "signal", err), done);
-  SN_TRY_GOTO(sn_alloc(&s.bridged, n, sizeof *s.bridged, "signal", err), done);
-  SN_TRY_GOTO(sn_alloc(&s.filtered, s.to - s.from, sizeof *s.filtered, "filtered signal", err), done);
-  SN_TRY_GOTO(sn_recording_read(recording, channel, segment, s.lo, n, s.raw, err), done);
-  SN_TRY_GOTO(filter_stretch(plan, &c->options, &s, err), done);
-  SN_TRY_GOTO(resample_stretch(c, plan, &s, first, count, values, err), done);
-  mark_valid(plan, &s, first, count, valid);
+/* One channel, its native samples [s->lo, s->hi) in s->raw; bridged and filtered have room. */
+static sn_status condition_stretch(const sn_conditioner *c, const rate_plan *plan, stretch *s, int64_t first,
+                                   int64_t count, double *values, uint8_t *valid, sn_error *err) {
+  memset(s->filtered, 0, (size_t)(s->to - s->from) * sizeof *s->filtered);
+  SN_TRY(filter_stretch(plan, &c->options, s, err));
+  SN_TRY(resample_stretch(c, plan, s, first, count, values, err));
+  mark_valid(plan, s, first, count, valid);
   for (int64_t i = 0; i < count; i++)
     if (!valid[i]) values[i] = 0.0;
+  return SN_OK;
+}
+
+/* Channels of one rate: what they need is read together, as many at a time as RAW_BYTES allow. */
+static sn_status range_of_rate(const sn_conditioner *c, const rate_plan *plan, const sn_recording *recording,
+                               const int64_t *channels, int64_t n_channels, int64_t segment, int64_t first,
+                               int64_t count, double *const *values, uint8_t *const *valid, sn_error *err) {
+  sn_status status;
+  const int64_t per_frame = recording->channels[channels[0]].samples_per_frame;
+  stretch s = {.n = sn_recording_samples(recording, channels[0], segment)};
+  double *raw = NULL, **rows = NULL;
+  plan_stretch(c, plan, first, count, &s);
+  const int64_t n = s.hi - s.lo, frame = s.lo / per_frame, n_frames = (s.hi + per_frame - 1) / per_frame - frame;
+  const int64_t width = n_channels > 1 ? n_frames * per_frame : n;
+  int64_t together = width > 0 ? RAW_BYTES / (width * (int64_t)sizeof *raw) : n_channels;
+  if (together < 1) together = 1;
+  if (together > n_channels) together = n_channels;
+  SN_TRY_GOTO(sn_alloc(&raw, together * width, sizeof *raw, "signal", err), done);
+  SN_TRY_GOTO(sn_alloc(&rows, together, sizeof *rows, "signal", err), done);
+  SN_TRY_GOTO(sn_alloc(&s.bridged, n, sizeof *s.bridged, "signal", err), done);
+  SN_TRY_GOTO(sn_alloc(&s.filtered, s.to - s.from, sizeof *s.filtered, "filtered signal", err), done);
+  for (int64_t i = 0; i < together; i++) rows[i] = raw + i * width;
+  for (int64_t at = 0; at < n_channels; at += together) {
+    const int64_t m = n_channels - at < together ? n_channels - at : together;
+    if (n_channels > 1)
+      SN_TRY_GOTO(sn_recording_read_channels(recording, channels + at, m, segment, frame, n_frames, rows, err), done);
+    else SN_TRY_GOTO(sn_recording_read(recording, channels[0], segment, s.lo, n, raw, err), done);
+    for (int64_t i = 0; i < m; i++) {
+      s.raw = rows[i] + (n_channels > 1 ? s.lo - frame * per_frame : 0);
+      SN_TRY_GOTO(condition_stretch(c, plan, &s, first, count, values[at + i], valid[at + i], err), done);
+    }
+  }
 done:
-  sn_free(s.raw);
+  sn_free(raw);
+  sn_free(rows);
   sn_free(s.bridged);
   sn_free(s.filtered);
   return status;
+}
+
+static sn_status check_range(const rate_plan *plan, const sn_recording *recording, int64_t channel, int64_t segment,
+                             int64_t first, int64_t count, sn_error *err) {
+  SN_TRY(check_segment(recording, segment, err));
+  const int64_t total = sn_resampled_length(plan->ratio, sn_recording_samples(recording, channel, segment));
+  if (first >= 0 && count >= 0 && first <= total - count) return SN_OK;
+  return sn_fail(err, SN_E_ARGUMENT,
+                 "conditioning: samples [%lld, %lld) do not lie in segment %lld, which has %lld at "
+                 "%g Hz",
+                 (long long)first, (long long)first + count, (long long)segment, (long long)total, plan->rate_hz);
+}
+
+sn_status sn_conditioner_range_channels(sn_conditioner *c, const sn_recording *recording, const int64_t *channels,
+                                        int64_t n_channels, int64_t segment, int64_t first, int64_t count,
+                                        double *const *values, uint8_t *const *valid, sn_error *err) {
+  for (int64_t at = 0, end; at < n_channels; at = end) { /* runs of channels of one rate */
+    const rate_plan *plan = NULL;
+    SN_TRY(channel_plan(c, recording, channels[at], &plan, err));
+    SN_TRY(check_range(plan, recording, channels[at], segment, first, count, err));
+    for (end = at + 1; end < n_channels; end++) {
+      const rate_plan *other = NULL;
+      SN_TRY(channel_plan(c, recording, channels[end], &other, err));
+      if (other != plan) break;
+    }
+    if (count > 0)
+      SN_TRY(range_of_rate(c, plan, recording, channels + at, end - at, segment, first, count, values + at, valid + at,
+                           err));
+  }
+  return SN_OK;
+}
+
+sn_status sn_conditioner_range(sn_conditioner *c, const sn_recording *recording, int64_t channel, int64_t segment,
+                               int64_t first, int64_t count, double *values, uint8_t *valid, sn_error *err) {
+  return sn_conditioner_range_channels(c, recording, &channel, 1, segment, first, count, &values, &valid, err);
 }
 
 sn_status sn_conditioner_window(sn_conditioner *c, const sn_recording *recording, int64_t channel, int64_t segment,

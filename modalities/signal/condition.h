@@ -38,7 +38,8 @@ typedef enum sn_normalize {
   SN_NORMALIZE_ROBUST,        /* (x - median) / (q75 - q25) of the window; IQR 0: s instead */
   SN_NORMALIZE_Q95,           /* x / q95 of |x| of the window; 0: s instead */
   SN_NORMALIZE_GLOBAL,        /* (x - global_mean) / global_std, from the training set */
-  SN_NORMALIZE_DIV100UV       /* x / 100 uV; other than a voltage is SN_E_ARGUMENT */
+  SN_NORMALIZE_DIV100UV,      /* x / 100 uV; other than a voltage is SN_E_ARGUMENT */
+  SN_NORMALIZE_GROUP          /* (x - m) / s over all series of one sensor kind in the window: given as sn_channel_stats */
 } sn_normalize;
 
 typedef struct sn_condition_options {
@@ -58,12 +59,13 @@ typedef struct sn_condition_options {
 
 /* No filter, native rate, 10 s, 0.2 s patches, no normalisation, no clip, min_valid 0.5, flat_std 1e-6, order 4. */
 sn_condition_options sn_condition_defaults(void);
-/* "none|zscore-window|zscore-record|robust|q95|global|div100uV" */
+/* "none|zscore-window|zscore-record|robust|q95|global|div100uV|group" */
 extern const char *const sn_normalize_choices;
 bool sn_normalize_from_name(const char *name, sn_normalize *out);
 const char *sn_normalize_name(sn_normalize normalize);
 
-/* Statistics of one channel over a whole recording, for zscore-record. The caller keeps them. */
+/* Statistics of one channel over a whole recording, for zscore-record, or of its kind over a window, for group. The
+ * caller keeps them. */
 typedef struct sn_channel_stats {
   int64_t n, missing;  /* conditioned samples */
   double mean, std;    /* before normalisation; NaN when n == 0 */
@@ -108,7 +110,14 @@ SN_MUST_CHECK sn_status sn_conditioner_samples(sn_conditioner *conditioner, cons
 SN_MUST_CHECK sn_status sn_conditioner_range(sn_conditioner *conditioner, const sn_recording *recording,
                                              int64_t channel, int64_t segment, int64_t first, int64_t count,
                                              double *values, uint8_t *valid, sn_error *err);
-/* Normalise and clip in place. unit: the channel's. stats: only for zscore-record (SN_E_ARGUMENT when NULL).
+/* The same of several channels, each with the bits that sn_conditioner_range gives it: values[i], valid[i] (count) of
+ * channels[i]. Neighbours of one rate are read together (sn_recording_read_channels), at most 32 MiB at a time, so that
+ * a file that interleaves its channels is read once and not once per channel. */
+SN_MUST_CHECK sn_status sn_conditioner_range_channels(sn_conditioner *conditioner, const sn_recording *recording,
+                                                      const int64_t *channels, int64_t n_channels, int64_t segment,
+                                                      int64_t first, int64_t count, double *const *values,
+                                                      uint8_t *const *valid, sn_error *err);
+/* Normalise and clip in place. unit: the channel's. stats: only for zscore-record and group (SN_E_ARGUMENT when NULL).
  * A window with no valid sample is left at 0. */
 SN_MUST_CHECK sn_status sn_conditioner_normalize(const sn_conditioner *conditioner, const char *unit,
                                                  const sn_channel_stats *stats, double *values, const uint8_t *valid,

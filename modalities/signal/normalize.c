@@ -6,8 +6,8 @@
 #include "core/text.h"
 #include "modalities/signal/condition.h"
 
-static const char *const NAMES[] = {"none", "zscore-window", "zscore-record", "robust", "q95", "global", "div100uV"};
-const char *const sn_normalize_choices = "none|zscore-window|zscore-record|robust|q95|global|div100uV";
+static const char *const NAMES[] = {"none", "zscore-window", "zscore-record", "robust", "q95", "global", "div100uV", "group"};
+const char *const sn_normalize_choices = "none|zscore-window|zscore-record|robust|q95|global|div100uV|group";
 
 enum { N_NAMES = sizeof NAMES / sizeof *NAMES };
 
@@ -82,6 +82,11 @@ static sn_status find_scale(const sn_condition_options *o, const char *unit, con
         return sn_fail(err, SN_E_ARGUMENT, "normalisation zscore-record needs the statistics of the whole recording");
       info->shift = stats->mean, info->scale = stats->std;
       *zero = !(stats->std > o->flat_std); /* a channel that is flat throughout */
+      break;
+    case SN_NORMALIZE_GROUP:
+      if (stats == NULL) return sn_fail(err, SN_E_ARGUMENT, "normalisation group needs the statistics of the group");
+      info->shift = stats->mean, info->scale = stats->std;
+      *zero = info->flat || !(stats->std > o->flat_std);
       break;
     case SN_NORMALIZE_ROBUST:
     case SN_NORMALIZE_Q95:

@@ -1,10 +1,10 @@
 /* needs: full */
-#include "engine/run_ecg.h"
+#include "engine/run_signal.h"
 
 #include "core/alloc.h"
 #include "core/fs.h"
 #include "datasets/index.h"
-#include "datasets/source_ecg.h"
+#include "datasets/source_signal.h"
 #include "engine/run.h"
 
 static const char *text_or_null(const sn_config *config, const char *key) {
@@ -12,7 +12,7 @@ static const char *text_or_null(const sn_config *config, const char *key) {
   return text[0] != '\0' ? text : NULL;
 }
 
-static sn_status open_manifest(sn_run_ecg *data, const sn_config *config, const char *run, bool resume,
+static sn_status open_manifest(sn_run_signal *data, const sn_config *config, const char *run, bool resume,
                                const sn_log *log, sn_error *err) {
   const char *dir = sn_config_text(config, "data.dir"), *name = text_or_null(config, "data.name");
   char *path = NULL;
@@ -40,7 +40,7 @@ done:
 
 enum { MOST_EXCLUDED = 256 };
 
-static sn_status make_split(sn_run_ecg *data, const sn_config *config, sn_error *err) {
+static sn_status make_split(sn_run_signal *data, const sn_config *config, sn_error *err) {
   const char *excluded[MOST_EXCLUDED], *stratify = text_or_null(config, "data.stratify");
   const char *fold = text_or_null(config, "data.fold");
   sn_labels *labels = NULL;
@@ -64,7 +64,7 @@ static sn_status make_split(sn_run_ecg *data, const sn_config *config, sn_error 
 }
 
 /* Persons matter only where something is left out: a run on everything needs no subject ids. */
-static sn_status find_subjects(sn_run_ecg *data, const sn_config *config, sn_error *err) {
+static sn_status find_subjects(sn_run_signal *data, const sn_config *config, sn_error *err) {
   const char *from = text_or_null(config, "data.subject");
   const bool whole = text_or_null(config, "data.fold") == NULL && text_or_null(config, "data.split") == NULL;
   sn_status status = sn_subjects_create(data->manifest, data->table, from, &data->subjects, err);
@@ -75,7 +75,7 @@ static sn_status find_subjects(sn_run_ecg *data, const sn_config *config, sn_err
 
 /* Nothing is left out silently: recordings in no part of the split, and lines of the table that are for no recording.
  */
-static void warn_of_left_out(const sn_run_ecg *data, const sn_log *log) {
+static void warn_of_left_out(const sn_run_signal *data, const sn_log *log) {
   const sn_split *split = data->split;
   const int64_t n = split->n_no_subject + split->n_excluded + split->n_other_value;
   if (n > 0)
@@ -89,14 +89,15 @@ static void warn_of_left_out(const sn_run_ecg *data, const sn_log *log) {
                  (long long)data->table->n_unmatched, data->table->first_unmatched);
 }
 
-sn_status sn_run_ecg_open(const sn_config *config, const char *run, bool resume, const sn_log *log, sn_run_ecg **out,
+sn_status sn_run_signal_open(sn_config *config, const char *run, bool resume, const sn_log *log, sn_run_signal **out,
                           sn_error *err) {
-  sn_run_ecg *data = NULL;
+  sn_run_signal *data = NULL;
   const char *labels = text_or_null(config, "data.labels");
   char *path = NULL;
   sn_status status;
   SN_TRY(sn_alloc(&data, 1, sizeof *data, "run data", err));
   SN_TRY_GOTO(open_manifest(data, config, run, resume, log, err), fail);
+  SN_TRY_GOTO(sn_signal_source_resolve(config, data->manifest, err), fail);
   if (labels != NULL)
     SN_TRY_GOTO(sn_keyed_table_load(data->manifest, labels, text_or_null(config, "data.key"), &data->table, err), fail);
   SN_TRY_GOTO(find_subjects(data, config, err), fail);
@@ -117,11 +118,11 @@ sn_status sn_run_ecg_open(const sn_config *config, const char *run, bool resume,
   return SN_OK;
 fail:
   sn_free(path);
-  sn_run_ecg_destroy(data);
+  sn_run_signal_destroy(data);
   return status;
 }
 
-void sn_run_ecg_destroy(sn_run_ecg *data) {
+void sn_run_signal_destroy(sn_run_signal *data) {
   if (data == NULL) return;
   sn_split_destroy(data->split);
   sn_subjects_destroy(data->subjects);
@@ -130,28 +131,28 @@ void sn_run_ecg_destroy(sn_run_ecg *data) {
   sn_free(data);
 }
 
-sn_status sn_run_ecg_source(const sn_run_ecg *data, const sn_config *config, sn_role role, const sn_log *log,
+sn_status sn_run_signal_source(const sn_run_signal *data, const sn_config *config, sn_role role, const sn_log *log,
                             sn_source **out, sn_error *err) {
   int64_t *rows = NULL, n = 0;
-  sn_ecg_source_options options = {0};
-  sn_ecg_source_report report;
+  sn_signal_source_options options = {0};
+  sn_signal_source_report report;
   sn_status status;
   SN_TRY(sn_split_rows(data->split, role, &rows, &n, err));
-  SN_TRY_GOTO(sn_ecg_source_options_from_config(config, &options, err), done);
+  SN_TRY_GOTO(sn_signal_source_options_from_config(config, &options, err), done);
   options.manifest = data->manifest;
   options.rows = rows;
   options.n_rows = n;
   options.subjects = data->subjects;
   options.split_hash = data->split->hash;
   if (log != NULL) options.log = *log;
-  SN_TRY_GOTO(sn_source_create_ecg(&options, out, err), done);
-  sn_ecg_source_get_report(*out, &report);
+  SN_TRY_GOTO(sn_source_create_signal(&options, out, err), done);
+  sn_signal_source_get_report(*out, &report);
   sn_log_write(log, SN_LOG_INFO, "%lld windows (%.2f h) of %lld recordings; %lld too short, %lld unusable%s%s",
                (long long)(*out)->n_windows, report.window_hours, (long long)report.n_recordings,
                (long long)report.n_short, (long long)report.n_unusable, report.n_unusable ? "; first: " : "",
                report.first_unusable);
   double filter_s;
-  const int64_t n_edges = sn_conditioned_short_for_filter(sn_ecg_source_conditioned(*out), &filter_s);
+  const int64_t n_edges = sn_conditioned_short_for_filter(sn_signal_source_conditioned(*out), &filter_s);
   if (n_edges > 0)
     sn_log_write(log, SN_LOG_WARNING, "%lld recordings are shorter than three lengths of their filter (%.1f s): its edges "
                  "weigh there; a higher data.filter_low has a shorter one", (long long)n_edges, filter_s);

@@ -1,5 +1,5 @@
 /* needs: full */
-#include "datasets/source_ecg.h"
+#include "datasets/source_signal.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -21,8 +21,8 @@ typedef struct stretch {
   double start_s;      /* given outright; else 0 */
 } stretch;
 
-typedef struct ecg_source {
-  sn_ecg_source_options options; /* its pointers are not used after creation, except manifest */
+typedef struct signal_source {
+  sn_signal_source_options options; /* its pointers are not used after creation, except manifest */
   sn_store *store;               /* NULL: none */
   sn_conditioned *conditioned;
   double stride_s;
@@ -31,12 +31,12 @@ typedef struct ecg_source {
   stretch *stretches;   /* sorted by first; those of a line stand together */
   int64_t *stretch_of;  /* (manifest->n) first stretch of a line, -1 none */
   uint64_t *subjects;   /* (manifest->n) */
-  sn_ecg_stats **stats; /* (manifest->n) for zscore-record; NULL: not needed */
+  sn_signal_stats **stats; /* (manifest->n) for zscore-record; NULL: not needed */
   pthread_mutex_t lock; /* stats */
-  sn_ecg_source_report report;
-} ecg_source;
+  sn_signal_source_report report;
+} signal_source;
 
-const sn_config_entry sn_ecg_source_config[] = {
+const sn_config_entry sn_signal_source_config[] = {
     {"data.crop", SN_CONFIG_CHOICE, "none", 1, 0, NULL, "none|random",
      "random: a window's start is shifted by up to half a stride, another each epoch"},
     {"data.cache", SN_CONFIG_QUANTITY, "256 MiB", 0, 1e15, "B", NULL, "conditioned signal kept in memory"},
@@ -49,9 +49,54 @@ const sn_config_entry sn_ecg_source_config[] = {
      "prepared store to read from instead of the recordings; empty: none"},
     {NULL, SN_CONFIG_BOOL, NULL, 0, 0, NULL, NULL, NULL}};
 
-sn_status sn_ecg_source_options_from_config(const sn_config *config, sn_ecg_source_options *out, sn_error *err) {
+static bool unit_fits(const char *unit, const sn_modality *modality) {
+  char canonical[SN_UNIT_NAME];
+  double scale;
+  bool fits = false;
+  for (int64_t i = 0; i < modality->n_kinds; i++)
+    fits = fits || sn_unit_canonical(unit, modality->kinds[i], canonical, &scale);
+  return fits;
+}
+
+/* One for the message. */
+static const char *unit_of(const sn_modality *modality) {
+  static const char *const UNITS[] = {"mV", "fT", "fT/cm"};
+  for (size_t i = 0; i < sizeof UNITS / sizeof UNITS[0]; i++)
+    if (unit_fits(UNITS[i], modality)) return UNITS[i];
+  return "that of its sensors";
+}
+
+sn_status sn_signal_source_resolve(sn_config *config, const sn_manifest *manifest, sn_error *err) {
+  const char *name = sn_config_text(config, "data.modality"), *first = NULL;
+  const sn_modality *modality = NULL;
+  if (strcmp(name, "auto") != 0) {
+    SN_TRY(sn_modality_find(name, &modality, err));
+    return sn_modality_apply(modality, config, err);
+  }
+  for (int64_t i = 0; i < manifest->n; i++) {
+    const sn_manifest_row *row = &manifest->rows[i];
+    const char *says = row->cells[SN_MANIFEST_MODALITY];
+    if (!row->ok || says[0] == '\0' || (first != NULL && strcmp(first, says) == 0)) continue;
+    const sn_modality *found = sn_modality_of(says);
+    if (found == NULL)
+      return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "data.modality",
+                        "%s: recordings of modality '%s' (%s), which nothing here reads", manifest->root, says, row->path);
+    if (modality != NULL && found != modality)
+      return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "data.modality",
+                        "%s: recordings of %s and of %s (%s); name the one to use in data.modality", manifest->root,
+                        first, says, row->path);
+    modality = found;
+    if (first == NULL) first = says;
+  }
+  if (modality == NULL)
+    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "data.modality",
+                      "%s: no recording says what it is of; name it in data.modality", manifest->root);
+  return sn_modality_apply(modality, config, err);
+}
+
+sn_status sn_signal_source_options_from_config(const sn_config *config, sn_signal_source_options *out, sn_error *err) {
   const char *verify = sn_config_text(config, "data.verify");
-  SN_TRY(sn_ecg_options_from_config(config, &out->ecg, err));
+  SN_TRY(sn_signal_options_from_config(config, &out->signal, err));
   out->random_crop = strcmp(sn_config_text(config, "data.crop"), "random") == 0;
   out->cache_bytes = (int64_t)sn_config_real(config, "data.cache");
   out->verify = strcmp(verify, "full") == 0    ? SN_VERIFY_FULL
@@ -59,13 +104,10 @@ sn_status sn_ecg_source_options_from_config(const sn_config *config, sn_ecg_sour
                                                : SN_VERIFY_NONE;
   out->most_open = sn_config_int(config, "data.open_files");
   const char *store = sn_config_text(config, "data.store"), *unit = sn_config_text(config, "data.assume_unit");
-  char canonical[SN_UNIT_NAME];
-  double scale;
-  if (unit[0] != 0 && !sn_unit_canonical(unit, SN_SENSOR_ECG, canonical, &scale))
+  if (unit[0] != 0 && !unit_fits(unit, out->signal.modality))
     return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "data.assume_unit",
-                      "data.assume_unit '%s': a voltage is expected, such as "
-                      "mV or uV",
-                      unit);
+                      "data.assume_unit '%s': no unit of what %s reads; expected is one such as %s", unit,
+                      out->signal.modality->name, unit_of(out->signal.modality));
   out->assume_unit = unit[0] != 0 ? unit : NULL;
   out->store_path = store[0] != 0 ? store : NULL;
   return SN_OK;
@@ -73,7 +115,7 @@ sn_status sn_ecg_source_options_from_config(const sn_config *config, sn_ecg_sour
 
 /* ---- where a window lies --------------------------------------------------------------------------------------- */
 
-static const stretch *find_stretch(const ecg_source *self, int64_t index) {
+static const stretch *find_stretch(const signal_source *self, int64_t index) {
   int64_t low = 0, high = self->n_stretches - 1;
   while (low < high) {
     int64_t middle = high - (high - low) / 2;
@@ -86,8 +128,8 @@ static const stretch *find_stretch(const ecg_source *self, int64_t index) {
   return &self->stretches[low];
 }
 
-void sn_ecg_source_locate(const sn_source *source, int64_t index, sn_window_at *where, int64_t *number) {
-  const ecg_source *self = source->self;
+void sn_signal_source_locate(const sn_source *source, int64_t index, sn_window_at *where, int64_t *number) {
+  const signal_source *self = source->self;
   const stretch *s = find_stretch(self, index);
   int64_t in_segment = index - s->first;
   *where =
@@ -95,8 +137,8 @@ void sn_ecg_source_locate(const sn_source *source, int64_t index, sn_window_at *
   if (number != NULL) *number = s->number + in_segment;
 }
 
-void sn_ecg_source_windows_of(const sn_source *source, int64_t row, int64_t *first, int64_t *n) {
-  const ecg_source *self = source->self;
+void sn_signal_source_windows_of(const sn_source *source, int64_t row, int64_t *first, int64_t *n) {
+  const signal_source *self = source->self;
   int64_t i = self->given ? -1 : self->stretch_of[row];
   *first = *n = 0;
   if (i < 0) return;
@@ -138,7 +180,7 @@ fail:
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
 /* The key of all randomness of a window. Given windows are told apart by their exact place. */
-static uint64_t sample_id(const ecg_source *self, const sn_window_at *where, int64_t number) {
+static uint64_t sample_id(const signal_source *self, const sn_window_at *where, int64_t number) {
   const sn_manifest *m = self->options.manifest;
   char tail[64];
   int n = self->given ? snprintf(tail, sizeof tail, "\n@%" PRId64 ":%.17g", where->segment, where->start_s)
@@ -156,7 +198,7 @@ static uint64_t sample_id(const ecg_source *self, const sn_window_at *where, int
   return id;
 }
 
-static double crop_start(const ecg_source *self, const stretch *s, double start_s, uint64_t seed, uint64_t epoch,
+static double crop_start(const signal_source *self, const stretch *s, double start_s, uint64_t seed, uint64_t epoch,
                          uint64_t id) {
   if (!self->options.random_crop) return start_s;
   sn_random random = sn_random_at(seed, SN_PURPOSE_CROP, epoch, id);
@@ -165,20 +207,16 @@ static double crop_start(const ecg_source *self, const stretch *s, double start_
 }
 
 /* Statistics of a whole recording, computed once and kept. */
-static sn_status stats_of(ecg_source *self, const sn_conditioned_view *view, const sn_ecg_stats **out, sn_error *err) {
+static sn_status stats_of(signal_source *self, const sn_conditioned_view *view, const sn_series_list *list,
+                          const sn_signal_stats **out, sn_error *err) {
   *out = NULL;
   if (self->stats == NULL) return SN_OK;
   pthread_mutex_lock(&self->lock);
   *out = self->stats[view->row];
   pthread_mutex_unlock(&self->lock);
   if (*out != NULL) return SN_OK;
-  sn_ecg_stats *fresh = NULL;
-  SN_TRY(sn_alloc(&fresh, 1, sizeof *fresh, "statistics of a recording", err));
-  sn_status status = sn_ecg_record_stats(sn_conditioned_ecg(self->conditioned), &view->recording, fresh, err);
-  if (status != SN_OK) {
-    sn_free(fresh);
-    return status;
-  }
+  sn_signal_stats *fresh = NULL;
+  SN_TRY(sn_signal_record_stats(sn_conditioned_signal(self->conditioned), &view->recording, list, &fresh, err));
   pthread_mutex_lock(&self->lock);
   if (self->stats[view->row] == NULL) {
     self->stats[view->row] = fresh;
@@ -190,23 +228,25 @@ static sn_status stats_of(ecg_source *self, const sn_conditioned_view *view, con
   return SN_OK;
 }
 
-static sn_status ecg_read(sn_source *source, int64_t index, uint64_t seed, uint64_t epoch, sn_sample **out,
+static sn_status signal_read(sn_source *source, int64_t index, uint64_t seed, uint64_t epoch, sn_sample **out,
                           sn_error *err) {
-  ecg_source *self = source->self;
+  signal_source *self = source->self;
   sn_window_at where;
   sn_conditioned_view view;
   int64_t number = 0;
-  const sn_ecg_stats *stats = NULL;
+  const sn_signal_stats *stats = NULL;
+  const sn_series_list *list = NULL;
   if (index < 0 || index >= source->n_windows) {
     return sn_fail(err, SN_E_STATE, "window %" PRId64 " was asked for; there are %" PRId64, index, source->n_windows);
   }
-  sn_ecg_source_locate(source, index, &where, &number);
+  sn_signal_source_locate(source, index, &where, &number);
   uint64_t id = sample_id(self, &where, number);
   double start = crop_start(self, find_stretch(self, index), where.start_s, seed, epoch, id);
   sn_conditioned_open(self->conditioned, where.row, &view);
-  SN_TRY(stats_of(self, &view, &stats, err));
-  SN_TRY(sn_ecg_read_sample(sn_conditioned_ecg(self->conditioned), &view.recording, where.segment, start, stats, out,
-                            err));
+  SN_TRY(sn_conditioned_series(self->conditioned, where.row, &list, err));
+  SN_TRY(stats_of(self, &view, list, &stats, err));
+  SN_TRY(sn_signal_read_sample(sn_conditioned_signal(self->conditioned), &view.recording, list, where.segment, start,
+                               stats, out, err));
   (*out)->sample_id = id;
   (*out)->subject_id = self->subjects[where.row];
   (*out)->recording = where.row;
@@ -214,23 +254,23 @@ static sn_status ecg_read(sn_source *source, int64_t index, uint64_t seed, uint6
   return SN_OK;
 }
 
-static int64_t ecg_nominal_tokens(const sn_source *source, int64_t index) {
-  const ecg_source *self = source->self;
+static int64_t signal_nominal_tokens(const sn_source *source, int64_t index) {
+  const signal_source *self = source->self;
   return sn_conditioned_nominal_tokens(self->conditioned, find_stretch(self, index)->row);
 }
 
-static int64_t ecg_recording(const sn_source *source, int64_t index) {
-  const ecg_source *self = source->self;
+static int64_t signal_recording(const sn_source *source, int64_t index) {
+  const signal_source *self = source->self;
   return find_stretch(self, index)->row;
 }
 
-static const char *ecg_describe(const sn_source *source, int64_t index) {
-  const ecg_source *self = source->self;
+static const char *signal_describe(const sn_source *source, int64_t index) {
+  const signal_source *self = source->self;
   return self->options.manifest->rows[find_stretch(self, index)->row].path;
 }
 
-static void ecg_destroy(sn_source *source) {
-  ecg_source *self = source->self;
+static void signal_destroy(sn_source *source) {
+  signal_source *self = source->self;
   if (self != NULL) {
     for (int64_t i = 0; self->stats != NULL && i < self->options.manifest->n; i++) sn_free(self->stats[i]);
     sn_free(self->stats);
@@ -245,23 +285,23 @@ static void ecg_destroy(sn_source *source) {
   sn_free(source);
 }
 
-static const sn_source_vtable ECG = {.name = "ecg",
-                                     .read = ecg_read,
-                                     .nominal_tokens = ecg_nominal_tokens,
-                                     .recording = ecg_recording,
-                                     .describe = ecg_describe,
-                                     .destroy = ecg_destroy};
+static const sn_source_vtable SIGNAL = {.name = "signal",
+                                     .read = signal_read,
+                                     .nominal_tokens = signal_nominal_tokens,
+                                     .recording = signal_recording,
+                                     .describe = signal_describe,
+                                     .destroy = signal_destroy};
 
 /* ---- planning -------------------------------------------------------------------------------------------------- */
 
-static void note_unusable(ecg_source *self, int64_t row, const char *why) {
+static void note_unusable(signal_source *self, int64_t row, const char *why) {
   if (self->report.n_unusable++ > 0) return;
   snprintf(self->report.first_unusable, sizeof self->report.first_unusable, "%.90s: %.150s",
            self->options.manifest->rows[row].path, why);
 }
 
 static sn_status add_stretch(sn_source *source, const stretch *s, int64_t n_windows, sn_error *err) {
-  ecg_source *self = source->self;
+  signal_source *self = source->self;
   SN_TRY(sn_grow(&self->stretches, &self->capacity, self->n_stretches + 1, sizeof *self->stretches, "windows", err));
   stretch *added = &self->stretches[self->n_stretches++];
   *added = *s;
@@ -274,13 +314,15 @@ static sn_status add_stretch(sn_source *source, const stretch *s, int64_t n_wind
   return SN_OK;
 }
 
-static sn_status segment_room(const ecg_source *self, const sn_conditioned_view *view, int64_t segment, int64_t *n,
+static sn_status segment_room(const signal_source *self, const sn_conditioned_view *view, int64_t segment, int64_t *n,
                               double *last_start_s, sn_error *err) {
-  return sn_ecg_segment_windows(sn_conditioned_ecg(self->conditioned), &view->recording, segment, n, last_start_s, err);
+  return sn_signal_segment_windows(sn_conditioned_signal(self->conditioned), &view->recording,
+                                   sn_conditioned_planned_series(self->conditioned, view->row), segment, n,
+                                   last_start_s, err);
 }
 
 static sn_status plan_row(sn_source *source, int64_t row, sn_error *err) {
-  ecg_source *self = source->self;
+  signal_source *self = source->self;
   const sn_error *why = NULL;
   sn_conditioned_view view;
   int64_t number = 0;
@@ -310,7 +352,7 @@ static sn_status plan_row(sn_source *source, int64_t row, sn_error *err) {
 }
 
 static sn_status plan_given(sn_source *source, const sn_window_at *w, uint8_t *seen, sn_error *err) {
-  ecg_source *self = source->self;
+  signal_source *self = source->self;
   const sn_manifest *m = self->options.manifest;
   const sn_error *why = NULL;
   sn_conditioned_view view;
@@ -340,8 +382,8 @@ static sn_status plan_given(sn_source *source, const sn_window_at *w, uint8_t *s
 }
 
 static sn_status plan(sn_source *source, sn_error *err) {
-  ecg_source *self = source->self;
-  const sn_ecg_source_options *o = &self->options;
+  signal_source *self = source->self;
+  const sn_signal_source_options *o = &self->options;
   if (self->given) {
     uint8_t *seen = NULL;
     SN_TRY(sn_alloc(&seen, o->manifest->n, 1, "windows", err));
@@ -358,7 +400,7 @@ static sn_status plan(sn_source *source, sn_error *err) {
   return SN_OK;
 }
 
-static sn_status fill_subjects(ecg_source *self, sn_error *err) {
+static sn_status fill_subjects(signal_source *self, sn_error *err) {
   const sn_manifest *m = self->options.manifest;
   sn_subjects *from_header = NULL;
   const sn_subjects *subjects = self->options.subjects;
@@ -381,16 +423,16 @@ static void update_text(sn_sha256 *hash, const char *text) {
 
 /* Manifest, split, every constant of the pipeline, crop, and which lines or windows. */
 static sn_status fill_hash(sn_source *source, sn_error *err) {
-  ecg_source *self = source->self;
+  signal_source *self = source->self;
   sn_string json = {0};
   sn_json_writer w;
-  sn_ecg *whole = NULL;
+  sn_signal *whole = NULL;
   sn_sha256 hash;
   uint8_t digest[32];
-  SN_TRY(sn_ecg_create(&self->options.ecg, &whole, err));
+  SN_TRY(sn_signal_create(&self->options.signal, &whole, err));
   sn_json_writer_init(&w, &json, 0);
-  sn_ecg_write_json(whole, &w);
-  sn_ecg_destroy(whole);
+  sn_signal_write_json(whole, &w);
+  sn_signal_destroy(whole);
   sn_status status = sn_json_writer_finish(&w, err);
   if (status == SN_OK) {
     sn_sha256_init(&hash);
@@ -413,31 +455,31 @@ static sn_status fill_hash(sn_source *source, sn_error *err) {
 }
 
 static sn_status check_not_empty(const sn_source *source, sn_error *err) {
-  const ecg_source *self = source->self;
-  const sn_ecg_source_report *r = &self->report;
+  const signal_source *self = source->self;
+  const sn_signal_source_report *r = &self->report;
   if (source->n_windows > 0) return SN_OK;
   return sn_fail(err, SN_E_ARGUMENT,
                  "%s: no window of %g s: %" PRId64 " recordings are shorter, %" PRId64 " cannot be used%s%s",
-                 self->options.manifest->name, sn_ecg_window_seconds(sn_conditioned_ecg(self->conditioned)), r->n_short,
+                 self->options.manifest->name, sn_signal_window_seconds(sn_conditioned_signal(self->conditioned)), r->n_short,
                  r->n_unusable, r->n_unusable > 0 ? ", first " : "", r->first_unusable);
 }
 
-sn_status sn_source_create_ecg(const sn_ecg_source_options *options, sn_source **out, sn_error *err) {
+sn_status sn_source_create_signal(const sn_signal_source_options *options, sn_source **out, sn_error *err) {
   sn_source *source = NULL;
-  ecg_source *self = NULL;
+  signal_source *self = NULL;
   sn_status status = SN_OK;
   SN_TRY(sn_alloc(&source, 1, sizeof *source, "ECG source", err));
-  source->vtable = &ECG;
+  source->vtable = &SIGNAL;
   SN_TRY_GOTO(sn_alloc(&self, 1, sizeof *self, "ECG source", err), fail);
   pthread_mutex_init(&self->lock, NULL);
   source->self = self;
   self->options = *options;
   self->given = options->windows != NULL;
   if (options->store_path != NULL) {
-    SN_TRY_GOTO(sn_store_open(options->store_path, options->manifest, &options->ecg, &self->store, err), fail);
+    SN_TRY_GOTO(sn_store_open(options->store_path, options->manifest, &options->signal, &self->store, err), fail);
   }
   sn_conditioned_options c = {.manifest = options->manifest,
-                              .ecg = options->ecg,
+                              .signal = options->signal,
                               .cache_bytes = options->cache_bytes,
                               .most_open = options->most_open,
                               .verify = options->verify,
@@ -446,21 +488,21 @@ sn_status sn_source_create_ecg(const sn_ecg_source_options *options, sn_source *
                               .store = self->store,
                               .log = options->log};
   SN_TRY_GOTO(sn_conditioned_create(&c, &self->conditioned, err), fail);
-  sn_ecg *ecg = sn_conditioned_ecg(self->conditioned);
-  self->stride_s = sn_ecg_stride_seconds(ecg);
-  source->patch_size = sn_ecg_patch_size(ecg);
-  source->patch_step_s = sn_ecg_window_seconds(ecg) / (double)sn_ecg_window_patches(ecg);
-  source->n_channel_ids = sn_lead_count();
-  source->channel_name = sn_lead_name;
-  source->most_positions = sn_ecg_window_patches(ecg);
+  const sn_signal *signal = sn_conditioned_signal(self->conditioned);
+  self->stride_s = sn_signal_stride_seconds(signal);
+  source->patch_size = sn_signal_patch_size(signal);
+  source->patch_step_s = sn_signal_patch_stride_seconds(signal);
+  source->n_channel_ids = options->signal.modality->n_ids();
+  source->channel_name = options->signal.modality->id_name;
+  source->most_positions = sn_signal_window_patches(signal);
   source->n_recordings = options->manifest->n;
   SN_TRY_GOTO(plan(source, err), fail);
   SN_TRY_GOTO(check_not_empty(source, err), fail);
   source->most_series = source->max_tokens / source->most_positions;
   source->n_used = self->report.n_recordings;
-  self->report.window_hours = (double)source->n_windows * sn_ecg_window_seconds(ecg) / 3600;
+  self->report.window_hours = (double)source->n_windows * sn_signal_window_seconds(signal) / 3600;
   SN_TRY_GOTO(fill_subjects(self, err), fail);
-  if (sn_ecg_needs_stats(ecg)) {
+  if (sn_signal_needs_stats(signal)) {
     SN_TRY_GOTO(sn_alloc(&self->stats, options->manifest->n, sizeof *self->stats, "statistics", err), fail);
   }
   SN_TRY_GOTO(fill_hash(source, err), fail);
@@ -472,16 +514,20 @@ sn_status sn_source_create_ecg(const sn_ecg_source_options *options, sn_source *
   *out = source;
   return SN_OK;
 fail:
-  ecg_destroy(source);
+  signal_destroy(source);
   return status;
 }
 
-void sn_ecg_source_get_report(const sn_source *source, sn_ecg_source_report *out) {
-  const ecg_source *self = source->self;
+void sn_signal_source_get_report(const sn_source *source, sn_signal_source_report *out) {
+  const signal_source *self = source->self;
+  sn_conditioned_counts counts;
+  sn_conditioned_get_counts(self->conditioned, &counts);
   *out = self->report;
+  out->n_bad_channels = counts.bad_channels;
+  out->n_left_out = counts.left_out;
 }
 
-const sn_conditioned *sn_ecg_source_conditioned(const sn_source *source) {
-  const ecg_source *self = source->self;
+const sn_conditioned *sn_signal_source_conditioned(const sn_source *source) {
+  const signal_source *self = source->self;
   return self->conditioned;
 }

@@ -1,5 +1,5 @@
 /* needs: full */
-/* ECG recordings as a source: the grid, randomness, agreement with the plain pipeline, caches, bounds, faults, the
+/* Recordings as a source: the grid, randomness, agreement with the plain pipeline, caches, bounds, faults, the
  * store. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,18 +15,19 @@
 #include "core/philox.h"
 #include "core/pool.h"
 #include "datasets/loader.h"
-#include "datasets/source_ecg.h"
+#include "datasets/source_signal.h"
 #include "datasets/store.h"
+#include "signal_case.h"
 
-static sn_ecg_source_options options_of(const sn_manifest *manifest) {
-  sn_ecg_source_options o = {
-      .manifest = manifest, .ecg = sn_ecg_defaults(), .cache_bytes = 1 << 24, .verify = SN_VERIFY_FULL};
+static sn_signal_source_options options_of(const sn_manifest *manifest) {
+  sn_signal_source_options o = {
+      .manifest = manifest, .signal = signal_defaults("ecg"), .cache_bytes = 1 << 24, .verify = SN_VERIFY_FULL};
   return o;
 }
 
-static sn_source *source_of(const sn_ecg_source_options *options) {
+static sn_source *source_of(const sn_signal_source_options *options) {
   sn_source *source = NULL;
-  CHECK(sn_source_create_ecg(options, &source, fault));
+  CHECK(sn_source_create_signal(options, &source, fault));
   return source;
 }
 
@@ -69,10 +70,10 @@ static void test_grid_and_report(void **state) {
   char *root = mixed_cohort();
   sn_manifest *m = cohort_index(root);
   assert_int_equal(m->n_ok, 5);
-  sn_ecg_source_options o = options_of(m);
+  sn_signal_source_options o = options_of(m);
   sn_source *source = source_of(&o);
-  sn_ecg_source_report report;
-  sn_ecg_source_get_report(source, &report);
+  sn_signal_source_report report;
+  sn_signal_source_get_report(source, &report);
   assert_int_equal(report.n_recordings, 4);
   assert_int_equal(report.n_short, 1);
   assert_int_equal(report.n_unusable, 0);
@@ -85,9 +86,9 @@ static void test_grid_and_report(void **state) {
   assert_true(fabs(source->patch_step_s - 0.2) < 1e-12);
   int64_t first = 0, n = 0, number = 0, row = sn_manifest_find(m, "b/one.hea");
   sn_window_at where;
-  sn_ecg_source_windows_of(source, row, &first, &n);
+  sn_signal_source_windows_of(source, row, &first, &n);
   assert_int_equal(n, 13);
-  sn_ecg_source_locate(source, first + 4, &where, &number);
+  sn_signal_source_locate(source, first + 4, &where, &number);
   assert_int_equal(where.row, row);
   assert_int_equal(number, 4);
   assert_true(where.start_s == 40.0);
@@ -108,25 +109,25 @@ static void test_grid_and_report(void **state) {
 static void test_windows_equal_the_plain_pipeline(void **state) {
   char *root = mixed_cohort();
   sn_manifest *m = cohort_index(root);
-  sn_ecg_source_options o = options_of(m);
+  sn_signal_source_options o = options_of(m);
   static const sn_normalize MODES[] = {SN_NORMALIZE_ZSCORE_WINDOW, SN_NORMALIZE_ZSCORE_RECORD, SN_NORMALIZE_NONE};
   int64_t compared = 0;
   for (size_t mode = 0; mode < 3; mode++) {
-    o.ecg.condition.normalize = MODES[mode];
+    o.signal.condition.normalize = MODES[mode];
     sn_source *source = source_of(&o);
-    sn_ecg *ecg = NULL;
-    CHECK(sn_ecg_create(&o.ecg, &ecg, fault));
+    sn_signal *signal = NULL;
+    CHECK(sn_signal_create(&o.signal, &signal, fault));
     for (int64_t i = 0; i < source->n_windows; i++) {
       sn_window_at where;
-      sn_ecg_source_locate(source, i, &where, NULL);
+      sn_signal_source_locate(source, i, &where, NULL);
       char *path = NULL;
       sn_recording *recording = NULL;
-      sn_ecg_stats stats;
+      sn_signal_stats *stats = NULL;
       sn_sample *plain = NULL, *sample = read_window(source, i, 1, 0);
       CHECK(sn_manifest_full_path(m, where.row, &path, fault));
       CHECK(sn_recording_open(path, NULL, &recording, fault));
-      CHECK(sn_ecg_record_stats(ecg, recording, &stats, fault));
-      CHECK(sn_ecg_read_sample(ecg, recording, where.segment, where.start_s, &stats, &plain, fault));
+      CHECK(signal_stats(signal, recording, &stats, fault));
+      CHECK(signal_sample(signal, recording, where.segment, where.start_s, stats, &plain, fault));
       assert_int_equal(plain->n_tokens, sample->n_tokens);
       assert_int_equal(plain->patch_size, sample->patch_size);
       double largest = 0;
@@ -144,8 +145,9 @@ static void test_windows_equal_the_plain_pipeline(void **state) {
       sn_sample_destroy(sample);
       sn_recording_destroy(recording);
       sn_free(path);
+      sn_free(stats);
     }
-    sn_ecg_destroy(ecg);
+    sn_signal_destroy(signal);
     sn_source_destroy(source);
   }
   assert_true(compared > 50000);
@@ -160,7 +162,7 @@ static void test_the_cache_changes_nothing(void **state) {
   static const int64_t BYTES[] = {0, 4 * 6000, 1 << 24};
   sn_source *sources[3];
   for (int i = 0; i < 3; i++) {
-    sn_ecg_source_options o = options_of(m);
+    sn_signal_source_options o = options_of(m);
     o.random_crop = true;
     o.cache_bytes = BYTES[i];
     sources[i] = source_of(&o);
@@ -179,9 +181,9 @@ static void test_the_cache_changes_nothing(void **state) {
     }
   }
   sn_conditioned_counts none, small, large;
-  sn_conditioned_get_counts(sn_ecg_source_conditioned(sources[0]), &none);
-  sn_conditioned_get_counts(sn_ecg_source_conditioned(sources[1]), &small);
-  sn_conditioned_get_counts(sn_ecg_source_conditioned(sources[2]), &large);
+  sn_conditioned_get_counts(sn_signal_source_conditioned(sources[0]), &none);
+  sn_conditioned_get_counts(sn_signal_source_conditioned(sources[1]), &small);
+  sn_conditioned_get_counts(sn_signal_source_conditioned(sources[2]), &large);
   assert_int_equal(none.cache_hits, 0);
   assert_true(small.cache_bytes <= BYTES[1] && small.cache_misses > large.cache_misses);
   assert_true(large.cache_hits > 10 * large.cache_misses);
@@ -193,11 +195,11 @@ static void test_the_cache_changes_nothing(void **state) {
 static void test_crops(void **state) {
   char *root = mixed_cohort();
   sn_manifest *m = cohort_index(root);
-  sn_ecg_source_options o = options_of(m);
+  sn_signal_source_options o = options_of(m);
   o.random_crop = true;
   sn_source *source = source_of(&o), *again = source_of(&o);
   int64_t row = sn_manifest_find(m, "b/one.hea"), first = 0, n = 0, moved = 0, edges = 0;
-  sn_ecg_source_windows_of(source, row, &first, &n);
+  sn_signal_source_windows_of(source, row, &first, &n);
   for (int64_t i = 0; i < n; i++) {
     for (uint64_t epoch = 0; epoch < 8; epoch++) {
       sn_sample *a = read_window(source, first + i, 11, epoch), *b = read_window(again, first + i, 11, epoch),
@@ -216,7 +218,7 @@ static void test_crops(void **state) {
   assert_true(moved > 60);
   assert_true(edges >= 1);
   /* A recording of exactly one window has nowhere to go. */
-  sn_ecg_source_windows_of(source, sn_manifest_find(m, "a/two.hea"), &first, &n);
+  sn_signal_source_windows_of(source, sn_manifest_find(m, "a/two.hea"), &first, &n);
   assert_int_equal(n, 1);
   for (uint64_t epoch = 0; epoch < 5; epoch++) {
     sn_sample *a = read_window(source, first, 11, epoch);
@@ -233,7 +235,7 @@ static void test_crops(void **state) {
 static void test_ids_do_not_depend_on_neighbours(void **state) {
   char *root = mixed_cohort();
   sn_manifest *before = cohort_index(root);
-  sn_ecg_source_options o = options_of(before);
+  sn_signal_source_options o = options_of(before);
   o.random_crop = true;
   sn_source *a = source_of(&o);
   cohort_write(root,
@@ -293,12 +295,12 @@ static void test_descriptors_and_parallel_reads(void **state) {
                  &(cohort_record){.folder = "", .name = name, .seconds = 1, .rate = 100, .n_leads = 1, .number = i});
   }
   sn_manifest *m = cohort_index(root);
-  sn_ecg_source_options o = options_of(m);
-  o.ecg.condition.filter_low_hz = o.ecg.condition.filter_high_hz = 0;
-  o.ecg.condition.normalize = SN_NORMALIZE_NONE;
-  o.ecg.condition.clip = 0;
-  o.ecg.condition.window_s = 1;
-  o.ecg.stride_s = 1;
+  sn_signal_source_options o = options_of(m);
+  o.signal.condition.filter_low_hz = o.signal.condition.filter_high_hz = 0;
+  o.signal.condition.normalize = SN_NORMALIZE_NONE;
+  o.signal.condition.clip = 0;
+  o.signal.condition.window_s = 1;
+  o.signal.stride_s = 1;
   o.most_open = 6;
   o.cache_bytes = 0;
   struct rlimit before, low;
@@ -321,7 +323,7 @@ static void test_descriptors_and_parallel_reads(void **state) {
       assert_true(fabs((double)r.first[i] - expected) < 1e-6);
     }
     sn_conditioned_counts counts;
-    sn_conditioned_get_counts(sn_ecg_source_conditioned(source), &counts);
+    sn_conditioned_get_counts(sn_signal_source_conditioned(source), &counts);
     assert_true(counts.most_open <= 6 + 4);
     assert_true(counts.opened >= FILES);
     free(r.first);
@@ -376,7 +378,7 @@ static void test_the_seventeenth_of_twenty_is_cut_short(void **state) {
   sn_string ledger = {0}, other = {0};
   int64_t samples = 0, samples_4 = 0;
   sn_error err;
-  sn_ecg_source_options o = options_of(m);
+  sn_signal_source_options o = options_of(m);
   sn_source *source = source_of(&o);
   assert_int_equal(run_steps(source, 0.1, 0, 12, &ledger, &samples, &err), SN_OK);
   assert_int_equal(run_steps(source, 0.1, 4, 12, &other, &samples_4, &err), SN_OK);
@@ -415,12 +417,12 @@ static void test_a_replaced_file_is_found(void **state) {
   sn_manifest *m = cohort_index(root);
   cohort_write(root,
                &(cohort_record){.folder = "", .name = "r01", .seconds = 20, .rate = 250, .n_leads = 1, .number = 77});
-  sn_ecg_source_options o = options_of(m);
+  sn_signal_source_options o = options_of(m);
   sn_source *source = source_of(&o);
   int64_t first = 0, n = 0;
   sn_error err;
   sn_sample *sample = NULL;
-  sn_ecg_source_windows_of(source, 1, &first, &n);
+  sn_signal_source_windows_of(source, 1, &first, &n);
   assert_int_equal(source->vtable->read(source, first, 0, 0, &sample, &err), SN_E_CORRUPT);
   assert_non_null(strstr(err.message, "r01.hea"));
   assert_non_null(strstr(err.message, "changed since it was indexed"));
@@ -435,16 +437,16 @@ static void test_nothing_left_is_an_error(void **state) {
   char *root = cohort_directory();
   cohort_write_many(root, 3, 4, 250);
   sn_manifest *m = cohort_index(root);
-  sn_ecg_source_options o = options_of(m);
+  sn_signal_source_options o = options_of(m);
   sn_source *source = NULL;
   sn_error err;
-  assert_int_equal(sn_source_create_ecg(&o, &source, &err), SN_E_ARGUMENT);
+  assert_int_equal(sn_source_create_signal(&o, &source, &err), SN_E_ARGUMENT);
   assert_non_null(strstr(err.message, "3 recordings are shorter"));
-  o.ecg.condition.window_s = 2;
-  o.ecg.stride_s = 2;
-  o.ecg.n_leads = 1;
-  o.ecg.leads[0] = SN_LEAD_V5;
-  assert_int_equal(sn_source_create_ecg(&o, &source, &err), SN_E_ARGUMENT);
+  o.signal.condition.window_s = 2;
+  o.signal.stride_s = 2;
+  ecg_settings(&o.signal)->n_leads = 1;
+  ecg_settings(&o.signal)->leads[0] = SN_LEAD_V5;
+  assert_int_equal(sn_source_create_signal(&o, &source, &err), SN_E_ARGUMENT);
   assert_non_null(strstr(err.message, "3 cannot be used"));
   assert_non_null(strstr(err.message, "r00.hea"));
   sn_manifest_destroy(m);
@@ -456,7 +458,7 @@ static void test_given_windows(void **state) {
   sn_manifest *m = cohort_index(root);
   int64_t row = sn_manifest_find(m, "b/one.hea");
   sn_window_at windows[3] = {{row, 0, 17.25}, {row, 0, 500.0}, {sn_manifest_find(m, "a/two.hea"), 0, -1.0}};
-  sn_ecg_source_options o = options_of(m), grid = options_of(m);
+  sn_signal_source_options o = options_of(m), grid = options_of(m);
   o.windows = windows;
   o.n_windows = 3;
   sn_source *source = source_of(&o), *plain = source_of(&grid);
@@ -467,7 +469,7 @@ static void test_given_windows(void **state) {
   assert_true(c->start_s == 0.0);
   assert_true(a->sample_id != b->sample_id);
   int64_t first = 0, n = 0;
-  sn_ecg_source_windows_of(plain, row, &first, &n);
+  sn_signal_source_windows_of(plain, row, &first, &n);
   sn_sample *d = read_window(plain, first + 12, 0, 0); /* 120 s */
   assert_memory_equal(b->patches, d->patches, (size_t)(b->n_tokens * b->patch_size) * sizeof(float));
   sn_sample_destroy(a);
@@ -492,8 +494,8 @@ static void test_windows_of_beats(void **state) {
   sn_label_options lo = {.target = "annotation:aami"};
   CHECK(sn_labels_create(m, NULL, &lo, &labels, fault));
   CHECK(sn_windows_of_items(m, labels, &windows, fault));
-  sn_ecg_source_options o = options_of(m);
-  o.ecg.condition.window_s = o.ecg.stride_s = 1;
+  sn_signal_source_options o = options_of(m);
+  o.signal.condition.window_s = o.signal.stride_s = 1;
   o.windows = windows;
   o.n_windows = labels->n;
   sn_source *source = source_of(&o);
@@ -512,7 +514,7 @@ static void test_windows_of_beats(void **state) {
   o = options_of(m);
   o.rows = rows;
   o.n_rows = 2;
-  assert_int_equal(sn_source_create_ecg(&o, &source, &err), SN_E_ARGUMENT);
+  assert_int_equal(sn_source_create_signal(&o, &source, &err), SN_E_ARGUMENT);
   assert_non_null(strstr(err.message, "twice"));
   sn_manifest_destroy(m);
   cohort_remove(root);
@@ -526,12 +528,12 @@ static void test_the_store_gives_the_same_bits(void **state) {
   char path[4096];
   cohort_path(root, "prepared.h5", path, sizeof path);
   for (int64_t threads = 0; threads <= 2; threads += 2) {
-    sn_ecg_source_options o = options_of(m);
+    sn_signal_source_options o = options_of(m);
     o.random_crop = true;
-    o.ecg.condition.normalize = SN_NORMALIZE_ZSCORE_RECORD;
+    o.signal.condition.normalize = SN_NORMALIZE_ZSCORE_RECORD;
     sn_store_write_options w = {.n_threads = threads, .verify = SN_VERIFY_FULL};
     int64_t n_faults = -1;
-    CHECK(sn_store_write(path, m, &o.ecg, &w, &n_faults, fault));
+    CHECK(sn_store_write(path, m, &o.signal, &w, &n_faults, fault));
     assert_int_equal(n_faults, 0);
     sn_source *direct = source_of(&o);
     o.store_path = path;
@@ -546,7 +548,7 @@ static void test_the_store_gives_the_same_bits(void **state) {
       }
     }
     sn_conditioned_counts counts;
-    sn_conditioned_get_counts(sn_ecg_source_conditioned(stored), &counts);
+    sn_conditioned_get_counts(sn_signal_source_conditioned(stored), &counts);
     assert_int_equal(counts.opened, 0); /* no recording was touched */
     sn_source_destroy(direct);
     sn_source_destroy(stored);
@@ -562,7 +564,7 @@ static void test_a_store_of_other_data_or_options_is_refused(void **state) {
   sn_error err;
   sn_store *store = NULL;
   cohort_path(root, "prepared.h5", path, sizeof path);
-  sn_ecg_options ecg = sn_ecg_defaults(), other = sn_ecg_defaults();
+  sn_signal_options ecg = signal_defaults("ecg"), other = signal_defaults("ecg");
   sn_store_write_options w = {0};
   CHECK(sn_store_write(path, m, &ecg, &w, NULL, fault));
   other.condition.filter_low_hz = 1.0; /* fault 24: another high-pass */
@@ -573,7 +575,7 @@ static void test_a_store_of_other_data_or_options_is_refused(void **state) {
   CHECK(sn_conditioned_key(m, &other, key, fault));
   assert_non_null(strstr(err.message, key));
   /* What comes after the stored signal may differ: normalisation, window. */
-  other = sn_ecg_defaults();
+  other = signal_defaults("ecg");
   other.condition.normalize = SN_NORMALIZE_ROBUST;
   other.condition.window_s = other.stride_s = 5;
   CHECK(sn_store_open(path, m, &other, &store, fault));
@@ -594,7 +596,7 @@ static void test_damaged_stores_are_refused(void **state) {
   char path[4096], cut[4096];
   sn_error err;
   sn_store *store = NULL;
-  sn_ecg_options ecg = sn_ecg_defaults();
+  sn_signal_options ecg = signal_defaults("ecg");
   sn_store_write_options w = {0};
   cohort_path(root, "prepared.h5", path, sizeof path);
   cohort_path(root, "cut.h5", cut, sizeof cut);
@@ -624,7 +626,7 @@ static void test_a_full_disk_while_preparing(void **state) {
   char *root = cohort_directory(), path[4096], folder[4096];
   cohort_write_many(root, 4, 60, 250);
   sn_manifest *m = cohort_index(root);
-  sn_ecg_options ecg = sn_ecg_defaults();
+  sn_signal_options ecg = signal_defaults("ecg");
   sn_store_write_options w = {0};
   sn_store *store = NULL;
   sn_error err;
@@ -663,11 +665,11 @@ static void test_a_fault_while_preparing_is_kept(void **state) {
   cut_short(root, "r16.dat", 5001);
   char path[4096];
   cohort_path(root, "prepared.h5", path, sizeof path);
-  sn_ecg_source_options o = options_of(m);
+  sn_signal_source_options o = options_of(m);
   sn_store_write_options w = {.n_threads = 2, .verify = SN_VERIFY_FULL};
   int64_t n_faults = 0, samples = 0, samples_stored = 0;
   sn_error err;
-  CHECK(sn_store_write(path, m, &o.ecg, &w, &n_faults, fault));
+  CHECK(sn_store_write(path, m, &o.signal, &w, &n_faults, fault));
   assert_int_equal(n_faults, 1);
   sn_source *direct = source_of(&o);
   o.store_path = path;

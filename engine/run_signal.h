@@ -1,0 +1,29 @@
+/* The recordings of a run: index, labels table, persons, split, and sources over its parts. */
+/* needs: full */
+#ifndef SN_ENGINE_RUN_SIGNAL_H
+#define SN_ENGINE_RUN_SIGNAL_H
+
+#include "core/config.h"
+#include "core/log.h"
+#include "datasets/keyed_table.h"
+#include "datasets/manifest.h"
+#include "datasets/source.h"
+#include "datasets/split.h"
+
+typedef struct sn_run_signal {
+  sn_manifest *manifest;
+  sn_keyed_table *table;  /* NULL: no data.labels */
+  sn_subjects *subjects;
+  sn_split *split;
+} sn_run_signal;
+
+/* data.* of the configuration, in which data.modality is resolved (sn_signal_source_resolve). run as in engine/run.h. Counts of what was left out go to log. */
+SN_MUST_CHECK sn_status sn_run_signal_open(sn_config *config, const char *run, bool resume, const sn_log *log,
+                                        sn_run_signal **out, sn_error *err);
+void sn_run_signal_destroy(sn_run_signal *data); /* accepts NULL */
+
+/* Windows of the recordings with a role; borrows data. log may be NULL. */
+SN_MUST_CHECK sn_status sn_run_signal_source(const sn_run_signal *data, const sn_config *config, sn_role role,
+                                          const sn_log *log, sn_source **out, sn_error *err);
+
+#endif
