@@ -68,7 +68,8 @@ static sn_status recording_items(sn_probe_items *items, const sn_probe_data *d, 
   return SN_OK;
 }
 
-/* One item per window: items->source is replaced by one of exactly these windows. With a context the window reaches beyond the item on both sides, and stays inside the segment. */
+/* One item per window: items->source is replaced by one of exactly these windows. With a context the window reaches
+ * beyond the item on both sides, and stays inside the segment. */
 static sn_status window_items(sn_probe_items *items, const sn_probe_data *d, sn_signal_source_options *options, double item_s,
                               sn_error *err) {
   const double window_s = options->signal.condition.window_s, room_s = 0.05;

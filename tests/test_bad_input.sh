@@ -94,7 +94,7 @@ grep -q '"inexact_resume": true' hurt/checkpoints/step-000000006/state.json || f
 
 # Doing nothing is an error.
 refuses 2 'train.lr 0' "${pretrain[@]}" --set train.lr=0 --out nothing
-refuses 2 'a voltage is expected' "${pretrain[@]}" --set data.assume_unit=parsec --out nothing
+refuses 2 'no unit of what ecg reads' "${pretrain[@]}" --set data.assume_unit=parsec --out nothing
 refuses 2 'empty name' "$sonde" index ''
 
 # One process to a folder.

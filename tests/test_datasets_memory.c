@@ -153,12 +153,13 @@ static sn_signal_options small_ecg(void) {
 /* One step read, the loader destroyed. The source is made anew each turn, so that its own pool and caches fail too. */
 static void test_source_and_loader(void **state) {
   world *w = *state;
+  const sn_signal_options signal = small_ecg();
   for (fault_begin(); fault_next();) {
     sn_source *source = NULL;
     sn_loader *loader = NULL;
     sn_step *step = NULL;
     sn_signal_source_options so = {
-        .manifest = w->manifest, .subjects = w->subjects, .signal = small_ecg(), .verify = SN_VERIFY_FULL};
+        .manifest = w->manifest, .subjects = w->subjects, .signal = signal, .verify = SN_VERIFY_FULL};
     sn_loader_options lo = {
         .pack_tokens = 10, .packs_per_step = 2, .prefetch_steps = 1, .n_ranks = 1, .max_bad_share = 1};
     sn_status status = sn_source_create_signal(&so, &source, NULL);

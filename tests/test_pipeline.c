@@ -238,7 +238,10 @@ static void test_normalisation_by_kind(void **state) {
   record(&m, x, true);
   sn_signal_options none = plain_options(), group = plain_options();
   group.condition.normalize = SN_NORMALIZE_GROUP;
-  none.condition.filter_low_hz = group.condition.filter_low_hz = 0; /* keeps the level: flat is flat */
+  group.condition.filter_low_hz = 0; /* keeps the level, at the native rate: flat is flat */
+  group.condition.rate_num = 250, group.condition.window_s = 8, group.stride_s = 0, group.patch_stride_s = 0;
+  none.condition = group.condition, none.stride_s = 0, none.patch_stride_s = 0;
+  none.condition.normalize = SN_NORMALIZE_NONE;
   sn_signal *plain = make(&none), *e = make(&group);
   static double a[S * W], b[S * W];
   static uint8_t va[S * W], vb[S * W];
