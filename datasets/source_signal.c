@@ -311,6 +311,8 @@ static sn_status add_stretch(sn_source *source, const stretch *s, int64_t n_wind
   int64_t tokens = sn_conditioned_nominal_tokens(self->conditioned, s->row);
   if (source->min_tokens == 0 || tokens < source->min_tokens) source->min_tokens = tokens;
   if (tokens > source->max_tokens) source->max_tokens = tokens;
+  const int64_t series = sn_conditioned_planned_series(self->conditioned, s->row)->n;
+  if (series > source->most_series) source->most_series = series;
   return SN_OK;
 }
 

@@ -18,6 +18,39 @@ const sn_preset sn_presets[] = {
      "mae.decoder_width=384\nmae.decoder_depth=4\nmae.decoder_heads=12\nmae.mask_ratio=0.75\n"
      "train.steps=100000\ntrain.lr=6e-4\ntrain.weight_decay=0.05\ntrain.clip=1\ntrain.warmup=0.05\n"
      "train.pack_tokens=38400\n"},
+    {"eeg-tiny", "0.8 M parameters: EEG (or EEG with MEG) on a laptop", "eeg",
+     "data.modality=eeg\ndata.tokens=log_rfft\nmodel.position=fourier4d\nmodel.channel=none\n"
+     "mae.target=spectrum\nmae.mask=spacetime\n"
+     "model.width=128\nmodel.depth=4\nmodel.heads=4\n"
+     "mae.decoder_width=96\nmae.decoder_depth=1\nmae.decoder_heads=3\nmae.mask_ratio=0.55\n"
+     "train.steps=2500\ntrain.lr=2e-3\ntrain.weight_decay=0.05\ntrain.clip=1\ntrain.warmup=0.05\n"
+     "train.pack_tokens=6400\n"},
+    {"eeg-small", "21 M parameters (ViT-S)", "eeg",
+     "data.modality=eeg\nmodel.position=fourier4d\nmodel.channel=none\nmae.target=raw\nmae.mask=spacetime\n"
+     "model.width=384\nmodel.depth=12\nmodel.heads=6\n"
+     "mae.decoder_width=192\nmae.decoder_depth=4\nmae.decoder_heads=6\nmae.mask_ratio=0.55\n"
+     "train.steps=50000\ntrain.lr=1e-3\ntrain.weight_decay=0.05\ntrain.clip=1\ntrain.warmup=0.05\n"
+     "train.pack_tokens=19200\n"},
+    {"eeg-base", "85 M parameters (ViT-B)", "eeg",
+     "data.modality=eeg\nmodel.position=fourier4d\nmodel.channel=none\nmae.target=raw\nmae.mask=spacetime\n"
+     "model.width=768\nmodel.depth=12\nmodel.heads=12\n"
+     "mae.decoder_width=384\nmae.decoder_depth=4\nmae.decoder_heads=12\nmae.mask_ratio=0.55\n"
+     "train.steps=100000\ntrain.lr=6e-4\ntrain.weight_decay=0.05\ntrain.clip=1\ntrain.warmup=0.05\n"
+     "train.pack_tokens=38400\n"},
+    {"meg-tiny", "0.8 M parameters: MEG alone, magnetometers and gradiometers each scaled as a group", "eeg",
+     "data.modality=eeg\neeg.kinds=mag,grad\ndata.normalize=group\n"
+     "model.position=sensor6d,sincos\nmodel.channel=none\nmae.target=raw\nmae.mask=spacetime\n"
+     "model.width=128\nmodel.depth=4\nmodel.heads=4\n"
+     "mae.decoder_width=96\nmae.decoder_depth=1\nmae.decoder_heads=3\nmae.mask_ratio=0.55\n"
+     "train.steps=2500\ntrain.lr=2e-3\ntrain.weight_decay=0.05\ntrain.clip=1\ntrain.warmup=0.05\n"
+     "train.pack_tokens=6400\n"},
+    {"meg-base", "85 M parameters (ViT-B)", "eeg",
+     "data.modality=eeg\neeg.kinds=mag,grad\ndata.normalize=group\n"
+     "model.position=sensor6d,sincos\nmodel.channel=none\nmae.target=raw\nmae.mask=spacetime\n"
+     "model.width=768\nmodel.depth=12\nmodel.heads=12\n"
+     "mae.decoder_width=384\nmae.decoder_depth=4\nmae.decoder_heads=12\nmae.mask_ratio=0.55\n"
+     "train.steps=100000\ntrain.lr=6e-4\ntrain.weight_decay=0.05\ntrain.clip=1\ntrain.warmup=0.05\n"
+     "train.pack_tokens=38400\n"},
     {"synthetic-tiny", "the model of ecg-tiny on synthetic tokens: needs no data", "",
      "model.width=128\nmodel.depth=4\nmodel.heads=4\n"
      "mae.decoder_width=96\nmae.decoder_depth=1\nmae.decoder_heads=3\n"
