@@ -30,7 +30,7 @@ def kind_unit_scale(ch):
         return ("other", "fT/cm", 1e13) if unit == FIFF.FIFF_UNIT_T_M else ("other", "fT", 1e15)
     table = {FIFF.FIFFV_EEG_CH: ("eeg", "uV", 1e6), FIFF.FIFFV_EOG_CH: ("eog", "uV", 1e6),
              FIFF.FIFFV_ECG_CH: ("ecg", "mV", 1e3), FIFF.FIFFV_EMG_CH: ("emg", "mV", 1e3),
-             FIFF.FIFFV_STIM_CH: ("trigger", "", 1.0)}
+             FIFF.FIFFV_STIM_CH: ("trigger", "V" if unit == FIFF.FIFF_UNIT_V and ch["ch_name"].startswith("TRIGGER") else "", 1.0)}
     if kind in table:
         return table[kind]
     return "other", {FIFF.FIFF_UNIT_V: "V", FIFF.FIFF_UNIT_T: "T", FIFF.FIFF_UNIT_UNITLESS: "NU"}.get(unit, ""), 1.0
@@ -177,6 +177,26 @@ def fif():
                             ("small_f32_raw.fif", "single", dict(long_names=True)), ("small_f64_raw.fif", "double", {})):
         files.append(describe(out, file, small(file, fmt, **args), 1, True))
     write("fif_small_golden.h", "FIF_SMALL_GOLDEN", out, files)
+
+
+# ---- KIT --------------------------------------------------------------------------------------------------------------
+
+def kit():
+    file = "meg/kit/test.sqd"
+    raw = mne.io.read_raw_kit(os.path.join(DATA, file), preload=True)  # its last channel is a code made of the trigger inputs
+    assert raw.info["dev_head_t"] is None or np.allclose(raw.info["dev_head_t"]["trans"], np.eye(4))
+    events = mne.find_events(raw, shortest_event=1)
+    for ch in raw.info["chs"]:
+        if ch["ch_name"].startswith("TRIGGER"):
+            ch["kind"] = FIFF.FIFFV_STIM_CH
+    raw.drop_channels(["STI 014"])
+    out = []
+    files = [describe(out, file, raw, 17, False, device=True)]
+    number_of = "golden_%d" % (describe.n - 1)
+    out = [("static const golden_event %s_events[] = {%s};" % (number_of, ", ".join('{%d, "%d", -1}' % (e[0], e[2]) for e in events)))
+           if "_events[]" in line else line for line in out]
+    files = [f.replace(" 0, %s_events" % number_of, " %d, %s_events" % (len(events), number_of)) for f in files]
+    write("kit_golden.h", "KIT_GOLDEN", out, files)
 
 
 def main():

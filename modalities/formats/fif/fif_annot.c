@@ -94,8 +94,9 @@ static sn_status place(placing *p, const char *text, double onset, double end, i
     onset = onset < 0 ? 0 : onset;
     end = end > p->duration_s ? p->duration_s : end;
   }
-  const sn_annotation a = {.sample = llround(onset * (double)p->r->rate_num / (double)p->r->rate_den), .onset_s = onset,
-                           .duration_s = end - onset, .channel = channel};
+  const double rate = (double)p->r->rate_num / (double)p->r->rate_den;
+  sn_annotation a = {.sample = llround(onset * rate), .onset_s = onset, .duration_s = end - onset, .channel = channel};
+  if ((double)a.sample >= p->duration_s * rate - 0.5) a.sample = llround(p->duration_s * rate) - 1; /* rounded over the end */
   return sn_annotations_add(list, &p->capacity, &a, text, err);
 }
 
