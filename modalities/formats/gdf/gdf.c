@@ -18,7 +18,7 @@ enum { FIXED = 256, BUFFER = 1 << 15, MOST_CHANNELS = 65535, NEW_SEGMENT = 0x7FF
 typedef struct gdf_channel {
   int type, bytes;    /* GDFTYP, of a sample */
   int64_t n, offset;  /* samples in a record, bytes before them */
-  double scale, base, add; /* value = (stored - base) * scale + add, in the channel's unit */
+  double scale, add;  /* value = stored * scale + add, in the channel's unit */
 } gdf_channel;
 
 typedef struct gdf_file {
@@ -187,8 +187,7 @@ static sn_status take_channel(const opening *o, const uint8_t *block, int64_t c,
   channel->gain = 1 / scale;
   channel->baseline = digital_min - physical_min / scale;
   g->scale = scale * channel->unit_scale;
-  g->base = digital_min;
-  g->add = physical_min * channel->unit_scale;
+  g->add = (physical_min - digital_min * scale) * channel->unit_scale;
   return SN_OK;
 }
 
@@ -375,7 +374,7 @@ typedef void (*take_samples)(const gdf_channel *g, const uint8_t *bytes, int64_t
 static void take_values(const gdf_channel *g, const uint8_t *bytes, int64_t n, void *out, int64_t at) {
   double *values = (double *)out + at;
   for (int64_t i = 0; i < n; i++) {
-    const double x = number_at(bytes + i * g->bytes, g->type, g->bytes), v = (x - g->base) * g->scale + g->add;
+    const double x = number_at(bytes + i * g->bytes, g->type, g->bytes), v = x * g->scale + g->add;
     values[i] = isfinite(v) ? v : NAN;
   }
 }

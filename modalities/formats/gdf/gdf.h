@@ -6,8 +6,8 @@
  * channel with its own number of samples per record and its own type (integers of 8 to 64 bits, 24 bits, float32, float64;
  * other types are SN_E_UNSUPPORTED); behind the records a table of events.  Little-endian.
  *
- * Values.  value = (stored - digital min) (physical max - physical min) / (digital max - digital min) + physical min, times the
- * channel's unit_scale.  A stored number that is not finite is missing (NaN).  Samples beyond the digital range are kept.
+ * Values.  value = stored * a + b with a = (physical max - physical min) / (digital max - digital min) and b = physical min -
+ * digital min * a, both times the channel's unit_scale (edf.h).  A stored number that is not finite is missing (NaN).  Samples beyond the digital range are kept.
  * A channel without a range is uncalibrated ("calibration_range").  Units: the text of GDF 1.x, of the codes of 2.x those of
  * voltages, degC and mmHg; others are unknown.
  *
