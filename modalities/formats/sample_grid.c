@@ -121,40 +121,45 @@ static inline uint16_t swap16(uint16_t v) { return (uint16_t)(v << 8 | v >> 8); 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "sample grids are decoded on little-endian machines"
 #endif
-#define DECODER(name, type, raw, swap)                                                                         \
-  MANY_LANES static void decode_##name(const uint8_t *restrict bytes, int64_t stride, int64_t n, double scale, \
-                                       double baseline, double *restrict out) {                                \
-    for (int64_t i = 0; i < n; i++) {                                                                          \
-      raw bits;                                                                                                \
-      type v;                                                                                                  \
-      memcpy(&bits, bytes + i * stride, sizeof bits);                                                          \
-      bits = swap(bits);                                                                                       \
-      memcpy(&v, &bits, sizeof v);                                                                             \
-      double value = ((double)v - baseline) * scale;                                                           \
-      out[i] = value;                                                                                          \
-    }                                                                                                          \
+/* One number. finish: whole numbers are finite (scales are far from the largest double), reals may not be. */
+#define DECODE_ONE(type, raw, swap, finish, from, to) \
+  do {                                                \
+    raw bits;                                         \
+    type v;                                           \
+    memcpy(&bits, from, sizeof bits);                 \
+    bits = swap(bits);                                \
+    memcpy(&v, &bits, sizeof v);                      \
+    double value = ((double)v - baseline) * scale;    \
+    *(to) = finish(value);                            \
+  } while (0)
+/* Neighbouring numbers have a loop of their own, which becomes vector code. */
+#define DECODER(name, type, raw, swap, finish)                                                                        \
+  MANY_LANES static void decode_##name(const uint8_t *restrict bytes, int64_t stride, int64_t n, double scale,        \
+                                       double baseline, double *restrict out) {                                       \
+    if (stride == (int64_t)sizeof(raw)) {                                                                             \
+      for (int64_t i = 0; i < n; i++) DECODE_ONE(type, raw, swap, finish, bytes + i * (int64_t)sizeof(raw), out + i); \
+      return;                                                                                                         \
+    }                                                                                                                 \
+    for (int64_t i = 0; i < n; i++) DECODE_ONE(type, raw, swap, finish, bytes + i * stride, out + i);                 \
   }
 #define SAME(x) (x)
-DECODER(i8, int8_t, uint8_t, SAME)
-DECODER(u8, uint8_t, uint8_t, SAME)
-DECODER(i16, int16_t, uint16_t, SAME)
-DECODER(u16, uint16_t, uint16_t, SAME)
-DECODER(i32, int32_t, uint32_t, SAME)
-DECODER(u32, uint32_t, uint32_t, SAME)
-DECODER(i64, int64_t, uint64_t, SAME)
-DECODER(f32, float, uint32_t, SAME)
-DECODER(f64, double, uint64_t, SAME)
-DECODER(i16_swapped, int16_t, uint16_t, swap16)
-DECODER(u16_swapped, uint16_t, uint16_t, swap16)
-DECODER(i32_swapped, int32_t, uint32_t, __builtin_bswap32)
-DECODER(u32_swapped, uint32_t, uint32_t, __builtin_bswap32)
-DECODER(i64_swapped, int64_t, uint64_t, __builtin_bswap64)
-DECODER(f32_swapped, float, uint32_t, __builtin_bswap32)
-DECODER(f64_swapped, double, uint64_t, __builtin_bswap64)
-
-MANY_LANES static void infinite_to_missing(double *values, int64_t n) {
-  for (int64_t i = 0; i < n; i++) values[i] = fabs(values[i]) <= 1.7976931348623157e308 ? values[i] : (double)NAN;
-}
+#define FINITE(x) (fabs(x) <= 1.7976931348623157e308 ? (x) : (double)NAN)
+DECODER(i8, int8_t, uint8_t, SAME, SAME)
+DECODER(u8, uint8_t, uint8_t, SAME, SAME)
+DECODER(i16, int16_t, uint16_t, SAME, SAME)
+DECODER(u16, uint16_t, uint16_t, SAME, SAME)
+DECODER(i32, int32_t, uint32_t, SAME, SAME)
+DECODER(u32, uint32_t, uint32_t, SAME, SAME)
+DECODER(i64, int64_t, uint64_t, SAME, SAME)
+DECODER(f32, float, uint32_t, SAME, FINITE)
+DECODER(f64, double, uint64_t, SAME, FINITE)
+DECODER(i16_swapped, int16_t, uint16_t, swap16, SAME)
+DECODER(u16_swapped, uint16_t, uint16_t, swap16, SAME)
+DECODER(i32_swapped, int32_t, uint32_t, __builtin_bswap32, SAME)
+DECODER(u32_swapped, uint32_t, uint32_t, __builtin_bswap32, SAME)
+DECODER(i64_swapped, int64_t, uint64_t, __builtin_bswap64, SAME)
+DECODER(f32_swapped, float, uint32_t, __builtin_bswap32, FINITE)
+DECODER(f64_swapped, double, uint64_t, __builtin_bswap64, FINITE)
 
 typedef void (*decoder)(const uint8_t *bytes, int64_t stride, int64_t n, double scale, double baseline, double *out);
 
@@ -166,7 +171,6 @@ static void decode(const sn_grid *grid, int64_t channel, const uint8_t *bytes, i
                                     decode_i64_swapped, decode_f32_swapped, decode_f64_swapped};
   (grid->big_endian ? swapped : plain)[grid->type](bytes, stride, n, grid->scale[channel], grid->baseline[channel],
                                                    out);
-  if (grid->type >= SN_GRID_F32) infinite_to_missing(out, n);
 }
 
 /* ---- several neighbouring channels of multiplexed frames: loaded together and transposed in registers ---- */

@@ -201,7 +201,8 @@ static sn_status set_channel(const array_sidecar *s, int64_t i, sn_grid *grid, s
   if (sn_json_get(s->json, "scale") != NULL) sn_json_as_f64(element(s, "scale", i), &scale);
   c->gain = 1 / scale;
   grid->scale[i] = scale * c->unit_scale;
-  if (!isfinite(grid->scale[i])) return bad(s, "scale", "a smaller number", err);
+  if (!(fabs(grid->scale[i]) < 1e280)) /* whole numbers stay finite */
+    return bad(s, "scale", "a smaller number", err);
   for (int64_t k = 0; position != NULL && sn_json_kind(position) == SN_JSON_ARRAY && k < 3; k++) {
     sn_json_as_f64(sn_json_at(position, k), &c->position_m[k]);
     c->has_position = true;
