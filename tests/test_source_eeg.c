@@ -217,10 +217,8 @@ static void test_the_modality_is_found(void **state) {
   assert_int_equal(sn_signal_source_options_from_config(config, &o, &err), SN_E_ARGUMENT);
   sn_config_destroy(config);
   /* With an ECG beside them: both are named, and naming one is enough. */
-  char cohort[4096];
-  cohort_path(w->root, "set", cohort, sizeof cohort);
-  cohort_write(cohort, &(cohort_record){.folder = "", .name = "heart", .seconds = 12, .rate = 250, .n_leads = 2, .number = 1});
-  sn_manifest *mixed = cohort_index(cohort);
+  cohort_write(w->root, &(cohort_record){.folder = "", .name = "heart", .seconds = 12, .rate = 250, .n_leads = 2, .number = 1});
+  sn_manifest *mixed = cohort_index(w->root);
   assert_int_equal(mixed->n_ok, SUBJECTS * RECORDINGS + 1);
   config = config_of();
   assert_int_equal(sn_signal_source_resolve(config, mixed, &err), SN_E_ARGUMENT);
