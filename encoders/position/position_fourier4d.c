@@ -55,7 +55,7 @@ static sn_status prepare(const void *self, const sn_position_rows *rows, sn_dtyp
   for (int64_t r = 0; r < rows->n_rows; r++) {
     if (rows->tokens[r] < 0) continue;
     double angles[4] = {0, 0, 0, TWO_PI / f->period * rows->units[r]};
-    if (rows->units[r] > f->period - 1 + 1e-6) {
+    if (rows->units[r] >= f->period - 1e-6) { /* overlapping patches stand a fraction of a step late */
       status = sn_fail(err, SN_E_ARGUMENT,
                        "fourier4d: a token at step %g, but the period is %g steps and would repeat: set model.position_period "
                        "to at least the steps of a sample",
