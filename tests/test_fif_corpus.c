@@ -8,7 +8,7 @@
 #include "fuzz_fif.c"
 
 static void corpus(void **state) {
-  assert_true(fuzz_corpus(SONDE_SOURCE_DIR "/tests/corpus/fif", LLVMFuzzerTestOneInput) >= 4);
+  assert_true(fuzz_corpus(SONDE_SOURCE_DIR "/tests/corpus/fif", LLVMFuzzerTestOneInput) >= 6);
 }
 
 int main(void) {

@@ -1,5 +1,5 @@
 /* Made by make_meg.py with MNE 1.3.0. */
-static const golden_channel golden_0_channels[] = {
+static const golden_channel golden_1_channels[] = {
   {0, "MEG 001", "meg_mag", "fT", "device", 6001, false, {0.06801774703793798, -0.10151847762456684, 0.020925554698369632}, {0.6611250592412403, -0.7340504475086636, 0.15518890603260746}, {940.8694921875002, 1019.2752832031252, -666.4492236328126, 235.21737304687505}, 243280.10188964847, 705194.7520263674},
   {17, "MEG 018", "meg_mag", "fT", "device", 6001, false, {0.021019, -0.123941, -0.035421}, {0.2058374818932828, -0.9779151533382133, -0.036233740068217404}, {1712.8991040039064, 1799.1602099609374, -1281.59357421875, 591.5047265625}, 390701.194909668, 1342111.901555176},
   {34, "MEG 035", "meg_mag", "fT", "device", 6001, false, {0.025356, -0.003606, 0.128049}, {0.2779011261633186, -0.0472801260551647, 0.9594454407403097}, {-568.80140625, -616.2015234375, 319.95079101562493, -154.050380859375}, -292861.62404296873, 494999.4237890625},
@@ -14,7 +14,7 @@ static const golden_channel golden_0_channels[] = {
   {160, "MISC 001", "other", "V", "none", 0, false, {NAN, NAN, NAN}, {NAN, NAN, NAN}, {0.0244140625, 0.0244140625, 0.0244140625, 0.02685546875}, 151.9384765625, 151.9384765625},
   {170, "MISC 011", "other", "V", "none", 0, false, {NAN, NAN, NAN}, {NAN, NAN, NAN}, {4.88037109375, 4.9462890625, 4.912109375, 4.92919921875}, 9864.58740234375, 9864.58740234375},
   {187, "MISC 028", "other", "V", "none", 0, false, {NAN, NAN, NAN}, {NAN, NAN, NAN}, {-0.02685546875, 0.01220703125, -0.00732421875, -0.029296875}, -3.2568359375, 34.5068359375}};
-static const golden_event golden_0_events[] = {{281, "255", -1}, {1564, "255", -1}};
-static const golden_text golden_0_texts[] = {{0, 0, NULL}};
+static const golden_event golden_1_events[] = {{281, "255", -1}, {1564, "255", -1}};
+static const golden_text golden_1_texts[] = {{0, 0, NULL}};
 static const golden_file KIT_GOLDEN[] = {
-  {"meg/kit/test.sqd", 192, 2000, 1000.0, 14, golden_0_channels, 2, golden_0_events, 0, golden_0_texts}};
+  {"meg/kit/test.sqd", 192, 2000, 1000.0, 14, golden_1_channels, 2, golden_1_events, 0, golden_1_texts}};

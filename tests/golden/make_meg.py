@@ -30,7 +30,7 @@ def kind_unit_scale(ch):
         return ("other", "fT/cm", 1e13) if unit == FIFF.FIFF_UNIT_T_M else ("other", "fT", 1e15)
     table = {FIFF.FIFFV_EEG_CH: ("eeg", "uV", 1e6), FIFF.FIFFV_EOG_CH: ("eog", "uV", 1e6),
              FIFF.FIFFV_ECG_CH: ("ecg", "mV", 1e3), FIFF.FIFFV_EMG_CH: ("emg", "mV", 1e3),
-             FIFF.FIFFV_STIM_CH: ("trigger", "V" if unit == FIFF.FIFF_UNIT_V and ch["ch_name"].startswith("TRIGGER") else "", 1.0)}
+             FIFF.FIFFV_STIM_CH: ("trigger", "V" if unit == FIFF.FIFF_UNIT_V and ch["ch_name"].startswith("TRIGGER ") else "", 1.0)}
     if kind in table:
         return table[kind]
     return "other", {FIFF.FIFF_UNIT_V: "V", FIFF.FIFF_UNIT_T: "T", FIFF.FIFF_UNIT_UNITLESS: "NU"}.get(unit, ""), 1.0
@@ -197,6 +197,28 @@ def kit():
            if "_events[]" in line else line for line in out]
     files = [f.replace(" 0, %s_events" % number_of, " %d, %s_events" % (len(events), number_of)) for f in files]
     write("kit_golden.h", "KIT_GOLDEN", out, files)
+
+
+# ---- 4D ---------------------------------------------------------------------------------------------------------------
+
+def bti():
+    folder = os.path.join(DATA, "meg/bti/")
+    raw = mne.io.read_raw_bti(folder + "test_pdf_linux", folder + "test_config_linux", folder + "test_hs_linux",
+                              rename_channels=False, preload=True)
+    order = mne.io.bti.bti._read_bti_header(folder + "test_pdf_linux", folder + "test_config_linux")["order"]
+    inverse = np.argsort(order)  # channels in the order of the samples
+    events = mne.find_events(raw, stim_channel="TRIGGER", shortest_event=1)
+    raw.reorder_channels([raw.ch_names[i] for i in inverse])
+    for ch in raw.info["chs"]:
+        if ch["ch_name"].startswith("G"):
+            ch["unit"] = FIFF.FIFF_UNIT_T  # so it stands in the file
+    out = []
+    files = [describe(out, "meg/bti/test_pdf_linux", raw, 19, False)]
+    name = "golden_%d" % (describe.n - 1)
+    out = [("static const golden_event %s_events[] = {%s};" % (name, ", ".join('{%d, "%d", -1}' % (e[0], e[2]) for e in events)))
+           if "_events[]" in line else line for line in out]
+    files = [f.replace(" 0, %s_events" % name, " %d, %s_events" % (len(events), name)) for f in files]
+    write("bti_golden.h", "BTI_GOLDEN", out, files)
 
 
 def main():

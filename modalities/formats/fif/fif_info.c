@@ -124,7 +124,7 @@ static sn_status set_unit(const reading *s, const channel_info *info, sn_channel
   *factor = info->range * info->cal;
   if (info->unit_mul != 0) *factor *= pow(10, info->unit_mul);
   snprintf(c->raw_unit, sizeof c->raw_unit, "%s", unit_name(info->unit));
-  if (!isfinite(*factor) || *factor == 0) {
+  if (!(fabs(*factor) <= 1e100) || *factor == 0) {
     c->uncalibrated = true;
     SN_TRY(sn_recording_warn(s->r, "calibration", c->raw_name, err, "'%s': channel '%s' has range %g and cal %g: no calibration",
                              file_of(s), c->raw_name, info->range, info->cal));
@@ -146,7 +146,7 @@ static sn_status set_unit(const reading *s, const channel_info *info, sn_channel
                              info->unit, sn_sensor_kind_name(c->kind)));
   }
   *factor *= c->unit_scale;
-  if (isfinite(*factor)) return SN_OK;
+  if (fabs(*factor) <= 1e100) return SN_OK; /* so that no value becomes infinite */
   c->uncalibrated = true;
   return sn_recording_warn(s->r, "calibration", c->raw_name, err, "'%s': channel '%s' has range %g, cal %g, unit x 10^%d: no calibration",
                            file_of(s), c->raw_name, info->range, info->cal, info->unit_mul);

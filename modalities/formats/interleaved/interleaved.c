@@ -34,8 +34,10 @@ static inline bool swapped(bool big) {
   return big == (low == 1);
 }
 
-/* x - x is 0, or NaN where x is not finite. */
-#define WIDEN(name, unsigned_type, type, swap)                                                                \
+/* 0, or NaN where x is not finite, and for 64 bits where x is so large that a calibration might make it infinite. */
+#define CHECK(x) ((x) - (x))
+#define CHECK_F64(x) ((x) * 1e108 - (x) * 1e108)
+#define WIDEN(name, unsigned_type, type, swap, check)                                                                \
   MANY_LANES static void name(double *restrict out, const uint8_t *restrict bytes, int64_t n, bool other) {   \
     if (other) {                                                                                               \
       for (int64_t i = 0; i < n; i++) {                                                                        \
@@ -44,20 +46,20 @@ static inline bool swapped(bool big) {
         memcpy(&u, bytes + i * (int64_t)sizeof u, sizeof u);                                                   \
         u = (unsigned_type)swap(u);                                                                            \
         memcpy(&x, &u, sizeof x);                                                                              \
-        out[i] = (double)(x + (x - x));                                                                                  \
+        out[i] = (double)(x + check(x));                                                               \
       }                                                                                                        \
     } else {                                                                                                   \
       for (int64_t i = 0; i < n; i++) {                                                                        \
         type x;                                                                                                \
         memcpy(&x, bytes + i * (int64_t)sizeof x, sizeof x);                                                   \
-        out[i] = (double)(x + (x - x));                                                                                  \
+        out[i] = (double)(x + check(x));                                                               \
       }                                                                                                        \
     }                                                                                                          \
   }
-WIDEN(widen_i16, uint16_t, int16_t, __builtin_bswap16)
-WIDEN(widen_i32, uint32_t, int32_t, __builtin_bswap32)
-WIDEN(widen_f32, uint32_t, float, __builtin_bswap32)
-WIDEN(widen_f64, uint64_t, double, __builtin_bswap64)
+WIDEN(widen_i16, uint16_t, int16_t, __builtin_bswap16, CHECK)
+WIDEN(widen_i32, uint32_t, int32_t, __builtin_bswap32, CHECK)
+WIDEN(widen_f32, uint32_t, float, __builtin_bswap32, CHECK)
+WIDEN(widen_f64, uint64_t, double, __builtin_bswap64, CHECK_F64)
 
 static void widen(double *out, const uint8_t *bytes, int64_t n, sn_storage storage) {
   switch (storage) {

@@ -2,7 +2,8 @@
  *
  * Shared by the readers of such formats.  A row is `n_columns` numbers of one storage, without padding.  Values are
  * float64: value = stored * scale + shift, rounded once for the product and once for the sum (no contraction), the same bits
- * whatever the window, the company and the instruction set. A stored number that is not finite is a missing sample (NaN).
+ * whatever the window, the company and the instruction set. A stored number that is not finite is a missing sample (NaN),
+ * and so is a 64 bit one beyond 1e200: with |scale| <= 1e100 no value is infinite.
  *
  * Beside modalities/formats/sample_grid.h: that one serves any layout, for recordings that are one grid; this one is for data
  * in many pieces (FIF) and for speed where channels are many. */
