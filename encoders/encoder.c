@@ -125,7 +125,7 @@ static sn_status add_latents(sn_encoder *e, sn_params *params, const sn_config *
                             .norm_eps = o->norm_eps, .layer = 0};
   SN_TRY(add_token(params, "latent.query", e->n_latents, e->width, 0.02, &e->latent_query, err));
   SN_TRY(sn_cross_block_create(params, &cross, &e->latent_cross, err));
-  if (e->rope || !sn_positions_tell_time(e->positions)) return SN_OK;
+  if (!sn_positions_tell_time(e->positions)) return SN_OK;
   sn_position_setup setup = {.params = params, .config = config, .prefix = "embed", .width = e->width, .data = &e->data};
   return sn_position_sincos.create(&setup, &e->latent_time, err);
 }

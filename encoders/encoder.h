@@ -4,7 +4,7 @@
  *   tokens -> patches embedded + encodings -> [latent sources] -> special rows in front -> backbone -> rows
  *
  * LATENT SOURCES (model.latent_sources: n, 0: none).  All tokens of a sample at one time step, whatever their number, become n:
- * n learned queries (plus the sine-cosine of the time, unless rope tells it) look at the step's tokens in one
+ * n learned queries (plus the sine-cosine of the time, unless the model knows no time) look at the step's tokens in one
  * cross-attention block (encoders/cross_block.h), whose keys and values carry the sensors' encodings.  The backbone then sees
  * n rows per time step, and its cost does not depend on the channels; the reduction is linear in them.  For attention
  * patterns a latent's number stands for the channel.  Source: BrainOmni (Xiao et al. 2025), LUNA (Doner et al. 2025).

@@ -21,7 +21,7 @@ struct sn_encoder {
   int64_t n_latents;
   sn_param *latent_query;
   sn_cross_block *latent_cross;
-  void *latent_time;                     /* a sincos part; NULL: rope, or no time at all */
+  void *latent_time;                     /* a sincos part; NULL: no time at all */
   sn_param *class_token;
   int64_t n_registers;
   sn_param *registers;

@@ -156,6 +156,10 @@ static sn_status add_parts(sn_positions *p, const sn_position_setup *setup, sn_e
   for (int64_t i = 0; i < sn_config_list_length(c, "model.position"); i++) {
     const sn_position_kind *kind;
     const char *name = lists(c, "none") ? setup->when_none : part_name(c, i);
+    if (name != NULL && strcmp(name, "rope") == 0) {
+      p->tells_time = true;
+      name = setup->beside_rope;
+    }
     if (name == NULL) continue;
     SN_TRY(find_kind(name, &kind, err));
     SN_TRY(add_part(p, setup, kind, err));

@@ -48,6 +48,7 @@ typedef struct sn_position_setup {
   const sn_encoder_data *data;
   const char *when_none;   /* part that stands in for model.position: none (a decoder must know which token is asked for);
                               NULL: none is none */
+  const char *beside_rope; /* part that tells the time besides rope, where rows are used outside rotating attention; NULL: none */
 } sn_position_setup;
 
 /* Rows to be encoded. */

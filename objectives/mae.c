@@ -227,8 +227,11 @@ static sn_status add_decoder(sn_mae *m, const sn_objective_setup *setup, sn_erro
   SN_TRY(sn_params_add(params, "decoder.mask_token", SN_ROLE_TOKEN, 2, token, SN_INIT_NORMAL, 0.02, &m->mask_token,
                        err));
   m->mask_token->layer = -1;
+  /* Latents are asked, and a pooled token is unfolded, without rotating attention: rope alone would not tell the time. */
+  const bool asks = sn_encoder_n_latents(m->encoder) > 0 || sn_config_real(c, "mae.pooled_weight") > 0;
   sn_position_setup places = {.params = params, .config = c, .prefix = "decoder", .width = m->width,
-                              .data = sn_encoder_data_of(m->encoder), .when_none = "sincos"};
+                              .data = sn_encoder_data_of(m->encoder), .when_none = "sincos",
+                              .beside_rope = asks ? "sincos" : NULL};
   SN_TRY(sn_positions_create(&places, &m->places, err));
   SN_TRY(add_queries(m, setup, err));
   const bool rms = strcmp(sn_config_text(c, "model.norm"), "rmsnorm") == 0;

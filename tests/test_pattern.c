@@ -328,6 +328,7 @@ static void test_models(void **state) {
   check_model("model.attention=crisscross\nmodel.crisscross=alternate\nmodel.position=rope\nmae.decoder_depth=2\n");
   check_model("model.attention=windowed\nmodel.window=2\nmodel.checkpoint=true\nmodel.class_token=true\n");
   check_model("model.latent_sources=3\nmodel.position=sensor6d,sincos\nmodel.channel=none\n");
+  check_model("model.latent_sources=2\nmodel.position=sensor6d,rope\nmodel.channel=none\nmae.pooled_weight=0.5\n");
   check_model("model.latent_sources=2\nmodel.position=learned4d\nmodel.class_token=true\nmodel.registers=1\n"
               "model.attention=crisscross\nmae.visible_weight=0.2\n");
 }
