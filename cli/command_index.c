@@ -516,7 +516,7 @@ int sn_command_index(int argc, char **argv) {
     sn_args_print_help(
         OPTIONS, "index", "DIR",
         "The manifest of a directory: one line per recording, headers only, nothing left out silently.\n"
-        "PhysioNet trees (RECORDS files) and plain folders. Exit status 1 when a folder could not be listed\n"
+        "PhysioNet trees (RECORDS files), BIDS trees, TUH and Sleep-EDF folders, plain folders. Exit status 1 when a folder could not be listed\n"
         "or no recording can be used.");
   } else if (status == SN_OK) {
     status = run(args, &exit_code, &err);

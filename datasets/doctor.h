@@ -16,6 +16,7 @@
  *   person_spelling     persons whose ids differ only in case, leading zeros or "sub-"
  *   participant_twice, participant_without_recording    of participants.tsv
  *   labels              a table that names recordings that are not there, or leaves some out
+ * Channels that are marked bad are not judged.
  * Notes: reader (any other warning of a reader), unit_assumed, gaps, bad_channels, rates, channel_sets, no_person, no_events. */
 #ifndef SN_DATASETS_DOCTOR_H
 #define SN_DATASETS_DOCTOR_H

@@ -144,7 +144,7 @@ static sn_status read_signal(sn_doctor_report *report, const char *path, const s
   SN_TRY_GOTO(sn_alloc(&tallies, r->n_channels, sizeof *tallies, "channels", err), done);
   SN_TRY_GOTO(sn_alloc(&values, r->n_channels, sizeof *values, "channels", err), done);
   for (int64_t c = 0; c < r->n_channels; c++)
-    if (is_signal(&r->channels[c]) && !r->channels[c].uncalibrated) used[n_used++] = c;
+    if (is_signal(&r->channels[c]) && !r->channels[c].uncalibrated && !r->channels[c].bad) used[n_used++] = c;
   for (int64_t s = 0; s < r->n_segments; s++)
     if (r->segments[s].n_frames > most) most = r->segments[s].n_frames;
   const double share = most_s < 0 ? 1 : most_s / fmax(sn_recording_duration(r), 1e-9);

@@ -130,8 +130,27 @@ static void test_signal(void **state) {
   cohort_remove(root);
 }
 
+/* What channels.tsv marks bad is no news. */
+static void test_bad_is_known(void **state) {
+  char *root = sound(), path[4096];
+  double values[2][N];
+  for (int i = 0; i < N; i++) values[0][i] = 20 * sin(0.31 * i), values[1][i] = 5;
+  const sn_edf_write_signal signals[2] = {
+      {.label = "EEG Cz", .unit = "uV", .samples_per_record = RATE, .values = values[0]},
+      {.label = "EEG Pz", .unit = "uV", .samples_per_record = RATE, .values = values[1], .physical_min = -10, .physical_max = 10}};
+  const sn_edf_write_file file = {.subject_id = "01", .age_years = NAN, .duration_num = 1, .duration_den = 1, .n_records = SECONDS,
+                                  .n_signals = 2, .signals = signals};
+  cohort_path(root, "sub-01/eeg/sub-01_task-rest_eeg.edf", path, sizeof path);
+  CHECK(sn_edf_write(path, &file, fault));
+  cohort_write_text(root, "sub-01_channels.tsv", "name\ttype\tstatus\nEEG Cz\tEEG\tgood\nEEG Pz\tEEG\tgood\n");
+  expect(root, &ALL, (const char *const[]){"flat", NULL});
+  cohort_write_text(root, "sub-01_channels.tsv", "name\ttype\tstatus\nEEG Cz\tEEG\tgood\nEEG Pz\tEEG\tbad\n");
+  expect(root, &ALL, (const char *const[]){NULL});
+  cohort_remove(root);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_sound), cmocka_unit_test(test_tables), cmocka_unit_test(test_sidecars),
-                                     cmocka_unit_test(test_twins), cmocka_unit_test(test_signal)};
+                                     cmocka_unit_test(test_twins), cmocka_unit_test(test_bad_is_known), cmocka_unit_test(test_signal)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
