@@ -66,6 +66,7 @@ static sn_status open_job(embedding_job *j, sn_embedding *e, sn_error *err) {
   source.subjects = j->subjects;
   source.random_crop = false;
   SN_TRY(sn_source_create_signal(&source, &j->source, err));
+  SN_TRY(sn_run_attach_stage(j->source, j->config, false, err));
   SN_TRY(sn_device_create_cpu(&device, &j->device, err));
   SN_TRY(sn_model_load(o->run, j->config, o->step, o->use_ema, &o->log, &j->model, &state, err));
   SN_TRY(sn_probe_model_hash(j->model, e->encoder_sha256, err));

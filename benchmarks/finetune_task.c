@@ -310,7 +310,8 @@ static sn_status make_source(fold *f, sn_error *err) {
     options.signal.stride_s = 0;
     options.store_path = NULL;
   }
-  status = sn_source_create_signal(&options, &f->source, err);
+  SN_TRY_GOTO(sn_source_create_signal(&options, &f->source, err), done);
+  status = sn_run_attach_stage(f->source, f->config, false, err);
 done:
   sn_free(lines);
   sn_free(at);

@@ -10,6 +10,7 @@
 #include "core/alloc.h"
 #include "core/sha256.h"
 #include "datasets/recording_pool.h"
+#include "engine/run.h"
 
 /* ---- items --------------------------------------------------------------------------------------------------------------- */
 
@@ -70,8 +71,8 @@ static sn_status recording_items(sn_probe_items *items, const sn_probe_data *d, 
 
 /* One item per window: items->source is replaced by one of exactly these windows. With a context the window reaches
  * beyond the item on both sides, and stays inside the segment. */
-static sn_status window_items(sn_probe_items *items, const sn_probe_data *d, sn_signal_source_options *options, double item_s,
-                              sn_error *err) {
+static sn_status window_items(sn_probe_items *items, const sn_probe_data *d, const sn_config *config,
+                              sn_signal_source_options *options, double item_s, sn_error *err) {
   const double window_s = options->signal.condition.window_s, room_s = 0.05;
   sn_window_at *at = NULL;
   sn_manifest_info info = {0};
@@ -119,6 +120,7 @@ static sn_status window_items(sn_probe_items *items, const sn_probe_data *d, sn_
   options->windows = at;
   options->n_windows = items->n;
   SN_TRY_GOTO(sn_source_create_signal(options, &items->source, err), done);
+  SN_TRY_GOTO(sn_run_attach_stage(items->source, config, false, err), done);
   items->n_windows = items->source->n_windows;
   if (items->n_windows != items->n) {
     status = sn_fail(err, SN_E_STATE, "%" PRId64 " windows for %" PRId64 " items", items->n_windows, items->n);
@@ -163,10 +165,11 @@ sn_status sn_probe_items_create(const sn_probe_data *d, const sn_config *config,
     options.store_path = NULL; /* a store holds windows of the pretraining length */
   }
   SN_TRY_GOTO(sn_source_create_signal(&options, &items->source, err), fail);
+  SN_TRY_GOTO(sn_run_attach_stage(items->source, config, false, err), fail);
   sn_signal_source_get_report(items->source, &report);
   if (report.n_unusable > 0)
     sn_log_write(log, SN_LOG_WARNING, "%" PRId64 " recordings cannot be used; first: %s", report.n_unusable, report.first_unusable);
-  if (items->per_window) SN_TRY_GOTO(window_items(items, d, &options, window_s, err), fail);
+  if (items->per_window) SN_TRY_GOTO(window_items(items, d, config, &options, window_s, err), fail);
   else SN_TRY_GOTO(recording_items(items, d, err), fail);
   SN_TRY_GOTO(sn_alloc(&items->windows, items->n_windows, sizeof *items->windows, "windows", err), fail);
   for (int64_t i = 0; i < items->n_windows; i++) items->windows[i] = i;
@@ -343,8 +346,8 @@ static int64_t first_patch(const sn_probe_items *items, int64_t i) {
 
 static sn_status raw_windows(const sn_probe_items *items, const raw_columns *columns, int64_t patches, double *x,
                              int64_t width, sn_error *err) {
-  const int64_t P = items->source->patch_size;
   const sn_conditioned *conditioned = sn_signal_source_conditioned(items->source);
+  const int64_t P = sn_signal_patch_size(sn_conditioned_signal(conditioned)); /* samples, whatever tokens hold */
   for (int64_t i = 0; i < items->n; i++) {
     sn_sample *sample = NULL;
     const sn_series_list *list = NULL;
@@ -378,7 +381,7 @@ sn_status sn_probe_raw(const sn_probe_items *items, const sn_probe_data *d, cons
   if (items->per_window) {
     patches = sn_signal_window_patches(sn_conditioned_signal(sn_signal_source_conditioned(items->source)));
     if (items->pool_from_s != NULL) patches = (int64_t)(items->pool_s / items->source->patch_step_s + 0.5);
-    *width = columns.n * patches * items->source->patch_size;
+    *width = columns.n * patches * sn_signal_patch_size(sn_conditioned_signal(sn_signal_source_conditioned(items->source)));
   }
   if (!sn_mul_ok(items->n, *width, &size)) {
     status = sn_fail(err, SN_E_MEMORY, "raw features: too many");
