@@ -39,11 +39,15 @@ settings() { # RECIPE
     long_channel50) echo "$common $spectra $long mae.mask=channel mae.mask_ratio=0.5" ;;
     long_blocks55) echo "$common $spectra $long mae.mask=spacetime mae.mask_radius=8cm mae.mask_time_radius=2
       mae.mask_ratio=0.55" ;;
+    long_channel50_neuro) echo "$common $spectra $long mae.mask=channel mae.mask_ratio=0.5 mae.neuro_weight=0.1" ;;
+    longer_channel50) echo "$common $spectra data.window=20s data.stride=20s data.patch=4s data.patch_stride=4s
+      mae.mask=channel mae.mask_ratio=0.5" ;;
     *) echo "eegmat.sh: no recipe '$1'" >&2; return 1 ;;
   esac
 }
 recipes=(waveform waveform_to_spectrum random75 zscore within_patch channel50 channel75 time50 blocks55 channel50_pooled
-  channel50_neuro channel50_long long_random75 long_channel50 long_blocks55)
+  channel50_neuro channel50_long long_random75 long_channel50 long_blocks55
+  long_channel50_neuro longer_channel50)
 chosen=${CHOSEN-long_channel50}
 
 pretrain() { # NAME RECIPE FOLD SEED
@@ -68,7 +72,7 @@ import json, sys
 for row in json.load(open(sys.argv[1]))["rows"]:
     scores = row["selected"]["inner_score"]
     if scores and row["pool"] != "chosen":
-        print(f"  {row['encoder']:<11}{row['seed'] if row['encoder'] == 'random' else '':<3}{row['pool']:<13}"
+        print(f"  {row['encoder']:<11}{str(row['seed'] if row['encoder'] == 'random' else ''):<3}{row['pool'] or '-':<13}"
               + " ".join(f"{s:.3f}" for s in scores))
 PY
   done
