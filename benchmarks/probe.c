@@ -11,6 +11,7 @@
 
 #include "benchmarks/probe_private.h"
 #include "core/alloc.h"
+#include "datasets/token_stage.h"
 #include "engine/run.h"
 
 sn_probe_options sn_probe_defaults(void) {
@@ -241,6 +242,7 @@ done:
 static sn_status same_conditioning(const sn_probe_data *d, int64_t run, sn_error *err) {
   sn_signal_source_options a = {0}, b = {0};
   sn_string x = {0}, y = {0};
+  const char *key = NULL;
   sn_status status;
   SN_TRY_GOTO(sn_signal_source_options_from_config(d->runs[0].config, &a, err), done);
   SN_TRY_GOTO(sn_signal_source_options_from_config(d->runs[run].config, &b, err), done);
@@ -248,6 +250,9 @@ static sn_status same_conditioning(const sn_probe_data *d, int64_t run, sn_error
   SN_TRY_GOTO(sn_conditioned_describe(&b.signal, &y, err), done);
   if (strcmp(x.data, y.data) != 0)
     status = sn_fail(err, SN_E_STATE, "%s conditions its data differently from %s: they cannot be joined", d->runs[run].path,
+                     d->runs[0].path);
+  else if (!sn_token_stage_same(d->runs[0].config, d->runs[run].config, &key))
+    status = sn_fail(err, SN_E_STATE, "%s has another %s than %s: they cannot be joined", d->runs[run].path, key,
                      d->runs[0].path);
 done:
   sn_string_free(&x);

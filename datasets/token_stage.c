@@ -219,6 +219,17 @@ static void describe(token_stage *s, const sn_config *c, double rate_hz) {
     n += snprintf(s->base.description + n, sizeof s->base.description - (size_t)n, "/%s", s->base.targets[i].name);
 }
 
+bool sn_token_stage_same(const sn_config *a, const sn_config *b, const char **key) {
+  for (const sn_config_entry *e = sn_token_stage_config; e->key != NULL; e++) {
+    const bool same = e->type == SN_CONFIG_CHOICE ? strcmp(sn_config_text(a, e->key), sn_config_text(b, e->key)) == 0
+                                                  : sn_config_real(a, e->key) == sn_config_real(b, e->key);
+    if (same) continue;
+    *key = e->key;
+    return false;
+  }
+  return true;
+}
+
 sn_status sn_token_stage_attach(sn_source *source, const sn_config *config, const sn_token_stage_options *options,
                                 sn_error *err) {
   token_stage *s = NULL;

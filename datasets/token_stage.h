@@ -37,4 +37,7 @@ typedef struct sn_token_stage_options {
 SN_MUST_CHECK sn_status sn_token_stage_attach(sn_source *source, const sn_config *config,
                                               const sn_token_stage_options *options, sn_error *err);
 
+/* Whether two configurations make the same tokens (data of one can be encoded by a model of the other); false: *key differs. */
+bool sn_token_stage_same(const sn_config *a, const sn_config *b, const char **key);
+
 #endif
