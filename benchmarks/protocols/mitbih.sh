@@ -9,7 +9,7 @@ labels="--labels $data/record_counts.csv --key record --subject subject"
 beats="--split split:DS1:DS2 --exclude 201 --target annotation:aami --classes N,V --window 1 --metric balanced_accuracy"
 mkdir -p "$out"
 [ -d "$out/ds1/checkpoints" ] || "$sonde" pretrain --preset ecg-tiny --data "$data" $labels --split split --out "$out/ds1" \
-  --set data.exclude=201 --set ecg.leads=MLII --set train.seed=1001
+  --set data.exclude=201 --set ecg.leads=MLII --set train.seed=1001 --set train.steps=1500
 "$sonde" probe "$out/ds1" $labels $beats --pool mean --pool mean_max_std --name beats
 "$sonde" probe "$out/ds1" $labels $beats --pool mean --pool mean_max_std --context 10 --name beats_context
 rm -rf "$out/finetune"
