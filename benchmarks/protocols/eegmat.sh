@@ -4,8 +4,8 @@
 #
 #   eegmat.sh SONDE DATA OUT tune [RECIPE...]   tries recipes on the inner folds of folds 0 and 1 and prints all of them; no
 #                                               score of a test person is looked at
-#   eegmat.sh SONDE DATA OUT final              the chosen recipe, and the waveform recipe beside it, once, with a seed that
-#                                               tuning did not use
+#   eegmat.sh SONDE DATA OUT final              the chosen recipe, and waveforms with a spectral target beside it, once, with a
+#                                               seed that tuning did not use
 set -eu -o pipefail
 sonde=$1 data=$2 out=$3 what=$4
 shift 4
@@ -78,7 +78,7 @@ PY
   done
   ;;
 final)
-  for name in "$chosen" waveform; do
+  for name in "$chosen" waveform_to_spectrum; do
     for fold in 0 1 2 3 4 5; do pretrain "final_$name" "$name" $fold 1001; done
     "$sonde" probe "$out/final_$name"/fold{0,1,2,3,4,5} "${labels[@]}" --pool mean --pool per_channel \
       --metric balanced_accuracy --name state
