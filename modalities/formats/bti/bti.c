@@ -287,7 +287,7 @@ static sn_status set_channel(sn_recording *r, int64_t i, const config_channel *k
     SN_TRY(sn_recording_warn(r, "unit_unknown", c->raw_name, err, "channel '%s' has no unit of a %s channel", c->raw_name,
                              sn_sensor_kind_name(c->kind)));
   }
-  if (!isfinite(physical) || physical == 0) {
+  if (!(fabs(physical) <= 1e80) || physical == 0) { /* beyond that values might be infinite */
     c->uncalibrated = true;
     SN_TRY(sn_recording_warn(r, "calibration", c->raw_name, err, "channel '%s': scale %g, %g per bit, gain %g: no calibration", c->raw_name,
                              k->scale, k->units_per_bit, k->gain));
@@ -332,12 +332,13 @@ static sn_status read_neighbours(sn_folder *folder, const files *f, config_chann
 
 static sn_status load(sn_folder *folder, const char *name, const files *f, sn_grid *grid, sn_recording *r, config_channel **channels,
                       int64_t **starts, sn_error *err) {
-  static const sn_grid_type TYPES[] = {SN_GRID_I16, SN_GRID_I16, SN_GRID_I32, SN_GRID_F32, SN_GRID_F64};
-  static const char *const NAMES[] = {"", "int16", "int32", "float32", "float64"};
+  static const sn_grid_type TYPES[] = {SN_GRID_I16, SN_GRID_I16, SN_GRID_I32, SN_GRID_F32};
+  static const char *const NAMES[] = {"", "int16", "int32", "float32"};
   pdf_header h = {0};
   head_frame frame = {0};
   SN_TRY(sn_stream_check(grid->stream, err));
   SN_TRY(read_pdf_header(grid->stream, &h, err));
+  if (h.format == 4) return sn_fail(err, SN_E_UNSUPPORTED, "'%s' holds 64 bit numbers, of which no file was at hand", name);
   if (!sn_double_ratio(1 / h.period_s, &r->rate_num, &r->rate_den))
     return sn_fail(err, SN_E_CORRUPT, "'%s': %g s between samples", name, h.period_s);
   SN_TRY(sn_recording_add_file(r, name, err));

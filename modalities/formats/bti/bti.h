@@ -1,7 +1,7 @@
 /* 4D Neuroimaging / BTi MEG (Magnes): a processed data file with the configuration beside it.
  *
  * FILES.  The data file ("c,rfDC", ...) holds the samples from byte 0, frame after frame, high byte first (16 or 32 bit integers,
- * float32, float64); behind them its header, whose position is the file's last 8 bytes.  The configuration is "config" in the
+ * float32; float64 is SN_E_UNSUPPORTED); behind them its header, whose position is the file's last 8 bytes.  The configuration is "config" in the
  * same folder, else the data file's name with "config" for "pdf"; the head shape is "hs_file", else with "hs" for "pdf". (The
  * layout is not published; it is known from other software's readers, with MNE's values this one is compared.)
  *

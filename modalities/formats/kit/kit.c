@@ -230,9 +230,9 @@ static sn_status set_channel(const header *h, kit_recording *self, sn_recording 
     return sn_fail_at(err, SN_E_CORRUPT, h->dirs[DIR_CHANNELS].offset + i * h->dirs[DIR_CHANNELS].size, -1, "channel",
                       "'%s': channel %lld is of unknown type %d", name_of(h), (long long)i + 1, type);
   }
-  if (!isfinite(physical) || physical == 0) {
+  if (!(fabs(physical) <= 1e80) || physical == 0) { /* beyond that values might be infinite */
     c->uncalibrated = true;
-    SN_TRY(sn_recording_warn(r, "calibration", c->raw_name, err, "'%s': channel '%s' has a sensitivity of 0", name_of(h), c->raw_name));
+    SN_TRY(sn_recording_warn(r, "calibration", c->raw_name, err, "'%s': channel '%s' has a sensitivity of %g", name_of(h), c->raw_name, physical));
     physical = 1;
   }
   c->gain = 1 / physical;
