@@ -3,10 +3,10 @@
 #include <immintrin.h>
 
 #include "kernels/gemm/gemm_kernels.h"
+#include "kernels/gemm/transpose_avx512.h"
 
 enum { ROWS = 14, WIDTH = 32, PITCH = 16 };
 
-#define TARGET_512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq")))
 #define TARGET_BF16 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
 
 /* Round to nearest even as core/bf16.h does; NaN stays NaN. */
@@ -105,33 +105,6 @@ static void run_bf16(const sn_gemm_tile *tile, int rows) { BF16_TILES[rows - 1](
 
 /* Packing. */
 
-/* Rows of a transposed 16 x 16 block of units. */
-TARGET_512 static inline void transpose(__m512i v[16]) {
-  __m512i t[16];
-  for (int i = 0; i < 16; i += 2) {
-    t[i] = _mm512_unpacklo_epi32(v[i], v[i + 1]);
-    t[i + 1] = _mm512_unpackhi_epi32(v[i], v[i + 1]);
-  }
-  for (int i = 0; i < 16; i += 4) {
-    v[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
-    v[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
-    v[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
-    v[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
-  }
-  for (int i = 0; i < 4; i++) {
-    t[i] = _mm512_shuffle_i32x4(v[i], v[i + 4], 0x88);
-    t[i + 4] = _mm512_shuffle_i32x4(v[i], v[i + 4], 0xdd);
-    t[i + 8] = _mm512_shuffle_i32x4(v[i + 8], v[i + 12], 0x88);
-    t[i + 12] = _mm512_shuffle_i32x4(v[i + 8], v[i + 12], 0xdd);
-  }
-  for (int i = 0; i < 4; i++) {
-    v[i] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88);
-    v[i + 8] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0xdd);
-    v[i + 4] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0x88);
-    v[i + 12] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0xdd);
-  }
-}
-
 TARGET_512 static inline __mmask16 first_n(int64_t n) {
   return n >= 16 ? (__mmask16)0xffff : n <= 0 ? (__mmask16)0 : (__mmask16)((1u << n) - 1u);
 }
@@ -154,7 +127,7 @@ TARGET_512 static bool pack_along(int pitch, int wide, uint32_t *dst, const sn_g
       for (int i = 0; i < 16; i++)
         v[i] = j + i < wide ? units_along((const float *)s->data + (first + j + i) * s->ld + step * per, k - step * per, pairs)
                             : _mm512_setzero_si512();
-      transpose(v);
+      sn_transpose_16x16(v);
       for (int i = 0; i < 16 && step + i < steps; i++) _mm512_storeu_si512(dst + (step + i) * pitch + j, v[i]);
     }
   return true;

@@ -3,37 +3,11 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-#define TARGET_512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq")))
+#include "kernels/gemm/transpose_avx512.h"
+
 #define TARGET_BF16 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
 
 enum { N = SN_GEMM_PANEL_N };
-
-/* Rows of a transposed 16 x 16 block of units. */
-TARGET_512 static inline __attribute__((always_inline)) void transpose(__m512i v[16]) {
-  __m512i t[16];
-  for (int i = 0; i < 16; i += 2) {
-    t[i] = _mm512_unpacklo_epi32(v[i], v[i + 1]);
-    t[i + 1] = _mm512_unpackhi_epi32(v[i], v[i + 1]);
-  }
-  for (int i = 0; i < 16; i += 4) {
-    v[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
-    v[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
-    v[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
-    v[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
-  }
-  for (int i = 0; i < 4; i++) {
-    t[i] = _mm512_shuffle_i32x4(v[i], v[i + 4], 0x88);
-    t[i + 4] = _mm512_shuffle_i32x4(v[i], v[i + 4], 0xdd);
-    t[i + 8] = _mm512_shuffle_i32x4(v[i + 8], v[i + 12], 0x88);
-    t[i + 12] = _mm512_shuffle_i32x4(v[i + 8], v[i + 12], 0xdd);
-  }
-  for (int i = 0; i < 4; i++) {
-    v[i] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88);
-    v[i + 8] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0xdd);
-    v[i + 4] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0x88);
-    v[i + 12] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0xdd);
-  }
-}
 
 /* 32 floats as 16 pairs. */
 TARGET_BF16 static inline __m512i pairs_along(const float *row) {
@@ -61,7 +35,7 @@ TARGET_BF16 static void along_pairs(uint32_t *dst, const float *w, int64_t k, in
       _mm_prefetch((const char *)(row + AHEAD + 16), _MM_HINT_T0);
       v[i] = pairs_along(row);
     }
-    transpose(v);
+    sn_transpose_16x16(v);
     for (int i = 0; i < 16; i++) _mm512_storeu_si512(panel + (step + i) * N, v[i]);
   }
 }
@@ -76,7 +50,7 @@ TARGET_512 static void along_floats(uint32_t *dst, const float *w, int64_t k, in
       _mm_prefetch((const char *)(row + AHEAD), _MM_HINT_T0);
       v[i] = _mm512_castps_si512(_mm512_loadu_ps(row));
     }
-    transpose(v);
+    sn_transpose_16x16(v);
     for (int i = 0; i < 16; i++) _mm512_storeu_si512(panel + (step + i) * N, v[i]);
   }
 }
