@@ -18,6 +18,7 @@ const sn_preset sn_presets[] = {
      "mae.decoder_width=384\nmae.decoder_depth=4\nmae.decoder_heads=12\nmae.mask_ratio=0.75\n"
      "train.steps=100000\ntrain.lr=6e-4\ntrain.weight_decay=0.05\ntrain.clip=1\ntrain.warmup=0.05\n"
      "train.pack_tokens=38400\n"},
+#ifndef SONDE_MINIMAL /* their keys belong to recordings, which that build does not read */
     {"eeg-tiny", "0.8 M parameters: EEG (or EEG with MEG) on a laptop", "eeg",
      "data.modality=eeg\ndata.tokens=log_rfft\nmodel.position=fourier4d\nmodel.channel=none\n"
      "mae.target=spectrum\nmae.mask=spacetime\n"
@@ -51,6 +52,7 @@ const sn_preset sn_presets[] = {
      "mae.decoder_width=384\nmae.decoder_depth=4\nmae.decoder_heads=12\nmae.mask_ratio=0.55\n"
      "train.steps=100000\ntrain.lr=6e-4\ntrain.weight_decay=0.05\ntrain.clip=1\ntrain.warmup=0.05\n"
      "train.pack_tokens=38400\n"},
+#endif
     {"synthetic-tiny", "the model of ecg-tiny on synthetic tokens: needs no data", "",
      "model.width=128\nmodel.depth=4\nmodel.heads=4\n"
      "mae.decoder_width=96\nmae.decoder_depth=1\nmae.decoder_heads=3\n"
