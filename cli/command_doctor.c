@@ -22,8 +22,8 @@ static const sn_option OPTIONS[] = {
     {"json", NULL, false, "one JSON object on standard output"},
     {NULL, NULL, false, NULL}};
 
-static void progress(void *user, int64_t done, int64_t total) {
-  fprintf(stderr, "\r%s: %" PRId64 " of %" PRId64 "%s", (const char *)user, done, total, done == total ? "\r\033[K" : "");
+static void progress(int64_t done, int64_t total) {
+  fprintf(stderr, "\rsonde doctor: %" PRId64 " of %" PRId64 "%s", done, total, done == total ? "\r\033[K" : "");
 }
 
 static void print_findings(const sn_doctor_report *r, bool problem) {
@@ -81,7 +81,6 @@ static sn_status run(const sn_args *args, int *exit_code, sn_error *err) {
   sn_string json = {0};
   sn_status status = SN_OK;
   const char *signal = sn_args_get(args, "signal");
-  char label[] = "sonde doctor";
   sn_doctor_options o = {.most_s = 60, .labels = sn_args_get(args, "labels"), .key = sn_args_get(args, "key"),
                          .open = {.tolerant = sn_args_has(args, "tolerant"), .assume_unit = sn_args_get(args, "assume-unit")}};
   if (signal != NULL && strcmp(signal, "all") == 0) o.most_s = -1;
@@ -95,10 +94,7 @@ static sn_status run(const sn_args *args, int *exit_code, sn_error *err) {
     status = sn_fail(err, SN_E_ARGUMENT, "--key only matters with --labels FILE");
     goto done;
   }
-  if (sn_terminal_is_interactive()) {
-    o.progress = progress;
-    o.user = label;
-  }
+  if (sn_terminal_is_interactive()) o.progress = progress;
   sn_index_options index = {.n_threads = o.n_threads, .tolerant = o.open.tolerant, .assume_unit = o.open.assume_unit};
   SN_TRY_GOTO(sn_index_directory(sn_args_positional(args, 0), &index, &manifest, &index_report, err), done);
   SN_TRY_GOTO(sn_doctor_examine(manifest, &o, &report, err), done);

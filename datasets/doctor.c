@@ -90,7 +90,7 @@ static sn_status examine_all(examination *x, sn_pool *pool, sn_doctor_report *ou
   sn_status status = SN_OK;
   for (x->first = 0; x->first < x->manifest->n && status == SN_OK; x->first += CHUNK) {
     const int64_t left = x->manifest->n - x->first, n = left < CHUNK ? left : CHUNK;
-    if (o->progress != NULL) o->progress(o->user, x->first, x->manifest->n);
+    if (o->progress != NULL) o->progress(x->first, x->manifest->n);
     memset(x->statuses, 0, (size_t)n * sizeof *x->statuses);
     status = sn_pool_for(pool, n, examine_task, x, err);
     for (int64_t i = 0; i < n; i++) {
@@ -102,6 +102,7 @@ static sn_status examine_all(examination *x, sn_pool *pool, sn_doctor_report *ou
       sn_doctor_report_free(&x->reports[i]);
     }
   }
+  if (o->progress != NULL) o->progress(x->manifest->n, x->manifest->n);
   return status;
 }
 

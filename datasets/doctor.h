@@ -2,7 +2,7 @@
  *
  * Findings, by code.  Problems:
  *   unreadable          lines of the manifest that are not ok (their status and reason)
- *   sidecar             a sidecar and the file contradict each other (warnings "sidecar_..." of tree.h)
+ *   sidecar_...         a sidecar and the file contradict each other (warnings of those names, tree.h)
  *   unit_unknown        channels whose values cannot be given
  *   flat                channels of one value throughout what was read (EEG, MEG, ECG, ...; not triggers)
  *   flat_span           a second or more of one value within a channel that moves elsewhere
@@ -17,7 +17,7 @@
  *   participant_twice, participant_without_recording    of participants.tsv
  *   labels              a table that names recordings that are not there, or leaves some out
  * Channels that are marked bad are not judged.
- * Notes: reader (any other warning of a reader), unit_assumed, gaps, bad_channels, rates, channel_sets, no_person, no_events. */
+ * Notes: reader_... (any other warning of a reader), unit_assumed, gaps, bad_channels, rates, channel_sets, no_person. */
 #ifndef SN_DATASETS_DOCTOR_H
 #define SN_DATASETS_DOCTOR_H
 
@@ -51,8 +51,7 @@ typedef struct sn_doctor_options {
   int64_t n_threads;
   const char *labels, *key; /* a table to be compared; NULL: none */
   sn_open_options open;
-  void (*progress)(void *user, int64_t done, int64_t total); /* may be NULL */
-  void *user;
+  void (*progress)(int64_t done, int64_t total); /* may be NULL */
 } sn_doctor_options;
 
 SN_MUST_CHECK sn_status sn_doctor_examine(const sn_manifest *manifest, const sn_doctor_options *options,

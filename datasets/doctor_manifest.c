@@ -1,8 +1,8 @@
 /* needs: full */
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "core/alloc.h"
 #include "core/fs.h"
@@ -11,39 +11,29 @@
 #include "datasets/keyed_table.h"
 
 typedef struct line {
-  const char *key; /* what is compared */
-  char *made;      /* the key where it was made for this; NULL */
+  const char *key; /* what is compared: in a cell */
   const sn_manifest_row *row;
 } line;
 
+/* Case apart first, so that persons alike stand together. */
 static int by_key(const void *a, const void *b) {
   const line *x = a, *y = b;
-  const int order = strcmp(x->key, y->key);
+  int order = strcasecmp(x->key, y->key);
+  if (order == 0) order = strcmp(x->key, y->key);
   return order != 0 ? order : strcmp(x->row->path, y->row->path);
 }
 
-/* ok lines with a cell, sorted by it. make: NULL, or the key from the cell (a fresh string). */
-static sn_status sorted_lines(const sn_manifest *m, sn_manifest_column column, char *(*make)(const char *cell), line **out,
+/* ok lines with a cell, sorted by it, or by the part of it that key points to. */
+static sn_status sorted_lines(const sn_manifest *m, sn_manifest_column column, const char *(*key)(const char *cell), line **out,
                               int64_t *n, sn_error *err) {
   SN_TRY(sn_alloc(out, m->n, sizeof **out, "lines", err));
   *n = 0;
   for (int64_t i = 0; i < m->n; i++) {
     const char *cell = m->rows[i].cells[column];
-    if (!m->rows[i].ok || cell[0] == '\0') continue;
-    line *l = &(*out)[(*n)++];
-    *l = (line){.key = cell, .row = &m->rows[i]};
-    if (make == NULL) continue;
-    l->made = make(cell);
-    if (l->made == NULL) return sn_fail(err, SN_E_MEMORY, "findings: out of memory");
-    l->key = l->made;
+    if (m->rows[i].ok && cell[0] != '\0') (*out)[(*n)++] = (line){.key = key != NULL ? key(cell) : cell, .row = &m->rows[i]};
   }
   if (*n > 0) qsort(*out, (size_t)*n, sizeof **out, by_key);
   return SN_OK;
-}
-
-static void free_lines(line *lines, int64_t n) {
-  for (int64_t i = 0; lines != NULL && i < n; i++) sn_free(lines[i].made);
-  sn_free(lines);
 }
 
 static sn_status twins(sn_doctor_report *report, const sn_manifest *m, sn_error *err) {
@@ -61,28 +51,18 @@ static sn_status twins(sn_doctor_report *report, const sn_manifest *m, sn_error 
                                1, err, "%s and %s", a->path, b->path), done);
   }
 done:
-  free_lines(lines, n);
+  sn_free(lines);
   return status;
-}
-
-/* Case, "sub-" and leading zeros apart. */
-static char *plain_id(const char *cell) {
-  char *made = NULL;
-  if (strncmp(cell, "sub-", 4) == 0) cell += 4;
-  while (cell[0] == '0' && cell[1] != '\0') cell++;
-  if (sn_strdup(&made, cell, "person", NULL) != SN_OK) return NULL;
-  for (char *p = made; *p != '\0'; p++) *p = (char)tolower((unsigned char)*p);
-  return made;
 }
 
 static sn_status persons(sn_doctor_report *report, const sn_manifest *m, sn_error *err) {
   line *lines = NULL;
   int64_t n = 0;
   sn_status status;
-  SN_TRY_GOTO(sorted_lines(m, SN_MANIFEST_SUBJECT, plain_id, &lines, &n, err), done);
+  SN_TRY_GOTO(sorted_lines(m, SN_MANIFEST_SUBJECT, sn_subject_stem, &lines, &n, err), done);
   for (int64_t i = 1; i < n; i++) {
     const char *a = lines[i - 1].row->cells[SN_MANIFEST_SUBJECT], *b = lines[i].row->cells[SN_MANIFEST_SUBJECT];
-    if (strcmp(lines[i].key, lines[i - 1].key) != 0 || strcmp(a, b) == 0) continue;
+    if (!sn_subject_alike(a, b) || strcmp(a, b) == 0) continue;
     SN_TRY_GOTO(sn_doctor_note(report, "person_spelling", true, "persons who may be one, spelled in two ways", 1, err,
                                "'%s' and '%s'", a, b), done);
   }
@@ -91,7 +71,7 @@ static sn_status persons(sn_doctor_report *report, const sn_manifest *m, sn_erro
       SN_TRY_GOTO(sn_doctor_note(report, "no_person", false, "recordings of nobody: a split by person needs --subject", 1, err, "%s",
                                  m->rows[i].path), done);
 done:
-  free_lines(lines, n);
+  sn_free(lines);
   return status;
 }
 
@@ -109,7 +89,7 @@ static sn_status kinds(sn_doctor_report *report, const sn_manifest *m, sn_manife
                                strlen(lines[i].key) > 60 ? "..." : "", lines[i].row->path), done);
   }
 done:
-  free_lines(lines, n);
+  sn_free(lines);
   return status;
 }
 

@@ -54,10 +54,16 @@ static sn_status channels(sn_doctor_report *report, const char *path, const sn_r
 
 /* ---- signal ------------------------------------------------------------------------------------------------------ */
 
+/* at[0], at[1]: samples at the smallest and the largest value so far, in runs of three or more; a new extreme begins anew. */
 typedef struct tally {
-  int64_t n, missing, run, longest_run, at_edge;
+  int64_t n, missing, run, longest_run, at[2];
   double last, low, high, mean, squares; /* squares: sum of squared deviations (Welford) */
 } tally;
+
+static void count_edge(tally *t, int side) {
+  if (t->run == 3) t->at[side] += 3;
+  if (t->run > 3) t->at[side]++;
+}
 
 static void count(tally *t, const double *x, int64_t n) {
   for (int64_t i = 0; i < n; i++) {
@@ -66,25 +72,17 @@ static void count(tally *t, const double *x, int64_t n) {
       t->run = 0;
       continue;
     }
-    t->run = t->n > 0 && t->run > 0 && x[i] == t->last ? t->run + 1 : 1;
+    t->run = t->run > 0 && x[i] == t->last ? t->run + 1 : 1;
     if (t->run > t->longest_run) t->longest_run = t->run;
-    if (t->n == 0 || x[i] < t->low) t->low = x[i];
-    if (t->n == 0 || x[i] > t->high) t->high = x[i];
+    if (t->n == 0 || x[i] < t->low) t->low = x[i], t->at[0] = 0;
+    if (t->n == 0 || x[i] > t->high) t->high = x[i], t->at[1] = 0;
+    if (x[i] == t->low) count_edge(t, 0);
+    if (x[i] == t->high) count_edge(t, 1);
     t->last = x[i];
     t->n++;
     const double d = x[i] - t->mean;
     t->mean += d / (double)t->n;
     t->squares += d * (x[i] - t->mean);
-  }
-}
-
-/* Samples that stand at an end of the range for three or more in a row. */
-static void count_edges(tally *t, const double *x, int64_t n) {
-  int64_t run = 0;
-  for (int64_t i = 0; i <= n; i++) {
-    const bool edge = i < n && (x[i] == t->low || x[i] == t->high) && (run == 0 || x[i] == x[i - 1]);
-    if (!edge && run >= 3) t->at_edge += run;
-    run = edge ? run + 1 : i < n && (x[i] == t->low || x[i] == t->high) ? 1 : 0;
   }
 }
 
@@ -98,7 +96,7 @@ static const limits LIMITS[] = {{SN_SENSOR_EEG, 0.3, 1e3}, {SN_SENSOR_MEG_MAG, 1
 static sn_status judge(sn_doctor_report *report, const char *path, const sn_channel *c, const tally *t, double rate,
                        sn_error *err) {
   const double deviation = t->n > 0 ? sqrt(t->squares / (double)t->n) : 0;
-  const int64_t all = t->n + t->missing;
+  const int64_t all = t->n + t->missing, at_edge = t->at[0] + t->at[1];
   if (all > 0 && (double)t->missing > 0.05 * (double)all)
     SN_TRY(sn_doctor_note(report, "missing", true, "channels of which over 5 % is missing", 1, err, "%s: %s, %.0f %%", path, c->name,
                           100.0 * (double)t->missing / (double)all));
@@ -109,9 +107,9 @@ static sn_status judge(sn_doctor_report *report, const char *path, const sn_chan
   if ((double)t->longest_run >= rate)
     SN_TRY(sn_doctor_note(report, "flat_span", true, "channels that stand still for a second or more", 1, err, "%s: %s, %.1f s",
                           path, c->name, (double)t->longest_run / rate));
-  if ((double)t->at_edge >= 1e-3 * (double)t->n && (double)t->longest_run < 0.5 * (double)t->n)
+  if ((double)at_edge >= 1e-3 * (double)t->n && (double)t->longest_run < 0.5 * (double)t->n)
     SN_TRY(sn_doctor_note(report, "clipped", true, "channels that are cut off at their limits", 1, err,
-                          "%s: %s, %.2g %% at %g or %g %s", path, c->name, 100.0 * (double)t->at_edge / (double)t->n, t->low, t->high,
+                          "%s: %s, %.2g %% at %g or %g %s", path, c->name, 100.0 * (double)at_edge / (double)t->n, t->low, t->high,
                           c->unit));
   for (size_t k = 0; k < sizeof LIMITS / sizeof LIMITS[0]; k++) {
     if (LIMITS[k].kind != c->kind || (deviation >= LIMITS[k].low && deviation <= LIMITS[k].high)) continue;
@@ -151,23 +149,18 @@ static sn_status read_signal(sn_doctor_report *report, const char *path, const s
   room = (int64_t)fmin((double)most, ceil((double)most * fmin(share, 1))) / PIECES + 2;
   for (int64_t i = 0; i < n_used; i++)
     SN_TRY_GOTO(sn_alloc(&values[i], room * r->channels[used[i]].samples_per_frame, sizeof **values, "signal", err), done);
-  for (int pass = 0; pass < 2 && n_used > 0; pass++) {
-    for (int64_t s = 0; s < r->n_segments; s++) {
-      const int64_t frames = r->segments[s].n_frames, want = (int64_t)ceil((double)frames * fmin(share, 1));
-      for (int64_t k = 0; k < PIECES; k++) {
-        int64_t first = 0, n = 0;
-        piece(frames, want, k, PIECES, &first, &n);
-        if (n <= 0) continue;
-        SN_TRY_GOTO(sn_recording_read_channels(r, used, n_used, s, first, n, values, err), done);
-        if (pass == 0) report->read_s += (double)n / rate;
-        for (int64_t i = 0; i < n_used; i++) {
-          const int64_t samples = n * r->channels[used[i]].samples_per_frame;
-          if (pass == 0) tallies[i].run = frames <= want ? tallies[i].run : 0;
-          if (pass == 0) count(&tallies[i], values[i], samples);
-          else count_edges(&tallies[i], values[i], samples);
-        }
+  for (int64_t s = 0; s < r->n_segments && n_used > 0; s++) {
+    const int64_t frames = r->segments[s].n_frames, want = (int64_t)ceil((double)frames * fmin(share, 1));
+    for (int64_t k = 0; k < PIECES; k++) {
+      int64_t first = 0, n = 0;
+      piece(frames, want, k, PIECES, &first, &n);
+      if (n <= 0) continue;
+      SN_TRY_GOTO(sn_recording_read_channels(r, used, n_used, s, first, n, values, err), done);
+      report->read_s += (double)n / rate;
+      for (int64_t i = 0; i < n_used; i++) {
+        if (k == 0 || frames > want) tallies[i].run = 0; /* this piece does not go on from the last */
+        count(&tallies[i], values[i], n * r->channels[used[i]].samples_per_frame);
       }
-      for (int64_t i = 0; i < n_used; i++) tallies[i].run = 0;
     }
   }
   for (int64_t i = 0; i < n_used; i++)

@@ -297,13 +297,13 @@ void sn_subjects_destroy(sn_subjects *subjects) {
 }
 
 /* The same bytes as sn_hash64 of "dataset\nid", without joining them: nothing here may fail. */
-static const char *plain_id(const char *id) {
+const char *sn_subject_stem(const char *id) {
   if (strncmp(id, "sub-", 4) == 0) id += 4;
   while (id[0] == '0' && id[1] != '\0') id++;
   return id;
 }
 
-bool sn_subject_alike(const char *a, const char *b) { return sn_equal_nocase(plain_id(a), plain_id(b)); }
+bool sn_subject_alike(const char *a, const char *b) { return sn_equal_nocase(sn_subject_stem(a), sn_subject_stem(b)); }
 
 uint64_t sn_subject_identity(const char *dataset, const char *id) {
   sn_sha256 hash;

@@ -51,6 +51,7 @@ SN_MUST_CHECK sn_status sn_subjects_create(const sn_manifest *manifest, const sn
 void sn_subjects_destroy(sn_subjects *subjects); /* accepts NULL */
 /* Whether two ids may be one person's: equal apart from case, a leading "sub-" and leading zeros ("sub-007", "7"). */
 bool sn_subject_alike(const char *a, const char *b);
+const char *sn_subject_stem(const char *id); /* what is compared: a pointer into id, case apart */
 /* 64-bit identity of a person: hash of data set name and id. */
 uint64_t sn_subject_identity(const char *dataset, const char *id);
 /* That of a recording's subject, for sn_sample.subject_id; 0 unknown. */
