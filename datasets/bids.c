@@ -34,10 +34,15 @@ const char *sn_bids_datatype(const char *path) {
 }
 
 bool sn_bids_outside(const char *path) {
-  static const char *const OUTSIDE[] = {"derivatives/", "sourcedata/", "code/", "stimuli/", "phenotype/", "rawdata/.git/"};
+  static const char *const OUTSIDE[] = {"derivatives/", "sourcedata/", "code/", "stimuli/", "phenotype/"};
   for (size_t i = 0; i < sizeof OUTSIDE / sizeof OUTSIDE[0]; i++)
     if (strncmp(path, OUTSIDE[i], strlen(OUTSIDE[i])) == 0) return true;
   return false;
+}
+
+bool sn_bids_is_sidecar(const char *path) {
+  const char *extension = sn_path_extension(path);
+  return strcmp(extension, ".tsv") == 0 || strcmp(extension, ".json") == 0;
 }
 
 /* '*' any text without '/', "**" any text, '?' one character. */
@@ -288,15 +293,12 @@ static void subject_of(const char *path, char *out, size_t room) {
 static sn_status apply_participant(const sn_bids_place *place, sn_error *err) {
   sn_recording *r = place->recording;
   char subject[sizeof r->subject_id], id[sizeof r->subject_id + 4];
-  sn_table *table = NULL;
+  const sn_table *table = place->participants->table;
   subject_of(place->path, subject, sizeof subject);
   if (subject[0] == '\0') return SN_OK;
   snprintf(r->subject_id, sizeof r->subject_id, "%s", subject);
-  char *full = NULL;
-  SN_TRY(sn_path_join(place->root, "participants.tsv", &full, err));
-  sn_status status = sn_path_exists(full) ? sn_table_load(full, '\t', true, &table, err) : SN_OK;
-  sn_free(full);
-  SN_TRY(status);
+  if (place->participants->fault[0] != '\0')
+    return sn_recording_warn(r, "sidecar_participant", "participants.tsv", err, "%s", place->participants->fault);
   snprintf(id, sizeof id, "sub-%s", subject);
   bool found = table == NULL;
   for (int64_t i = 0; table != NULL && i < table->n_rows && !found; i++) {
@@ -310,15 +312,14 @@ static sn_status apply_participant(const sn_bids_place *place, sn_error *err) {
     if (sex == NULL) sex = sn_bids_cell(table, i, "gender");
     if (sex != NULL && strchr("FfMm", sex[0]) != NULL) snprintf(r->sex, sizeof r->sex, "%s", strchr("Ff", sex[0]) ? "F" : "M");
   }
-  sn_table_destroy(table);
-  if (!found)
-    status = sn_recording_warn(r, "sidecar_participant", id, err, "participants.tsv has no line for this person");
-  return status;
+  if (found) return SN_OK;
+  return sn_recording_warn(r, "sidecar_participant", id, err, "participants.tsv has no line for this person");
 }
 
-sn_status sn_bids_apply(const char *root, const char *path, sn_list_folder list, void *user, sn_recording *recording,
-                        sn_error *err) {
-  const sn_bids_place place = {.root = root, .path = path, .list = list, .user = user, .recording = recording};
+sn_status sn_bids_apply(const char *root, const char *path, const sn_bids_participants *participants, sn_list_folder list,
+                        void *user, sn_recording *recording, sn_error *err) {
+  const sn_bids_place place = {.root = root, .path = path, .participants = participants, .list = list, .user = user,
+                               .recording = recording};
   const char *datatype = sn_bids_datatype(path);
   if (datatype == NULL) return SN_OK;
   if (recording->modality[0] == '\0' || strncmp(datatype, "ieeg", 4) == 0)

@@ -25,6 +25,7 @@
 #include <stdint.h>
 
 #include "core/status.h"
+#include "core/text.h"
 #include "modalities/recording.h"
 
 /* The names in a folder below the root ("" the root itself), sorted; owned by `user`'s cache. n 0: none, or no such
@@ -39,11 +40,19 @@ typedef sn_status (*sn_list_folder)(void *user, const char *folder, sn_folder_na
 const char *sn_bids_datatype(const char *path);
 /* Whether a file lies where no recordings are: derivatives/ and the like. */
 bool sn_bids_outside(const char *path);
+bool sn_bids_is_sidecar(const char *path); /* by its extension: .tsv, .json */
 /* A line of .bidsignore against a path (the syntax of .gitignore without "**" inside a name). */
 bool sn_bids_ignored(const char *pattern, const char *path);
 
-/* Everything that stands beside root/path, onto the recording. */
-SN_MUST_CHECK sn_status sn_bids_apply(const char *root, const char *path, sn_list_folder list, void *user,
-                                      sn_recording *recording, sn_error *err);
+/* participants.tsv at the root, read once. fault: why it cannot be used, "" when it can, or is not there. */
+typedef struct sn_bids_participants {
+  sn_table *table; /* NULL: none */
+  char fault[SN_ERROR_MESSAGE];
+} sn_bids_participants;
+
+/* Everything that stands beside root/path, onto the recording. A table of persons that cannot be used is a warning
+ * ("sidecar_participant"). */
+SN_MUST_CHECK sn_status sn_bids_apply(const char *root, const char *path, const sn_bids_participants *participants,
+                                      sn_list_folder list, void *user, sn_recording *recording, sn_error *err);
 
 #endif

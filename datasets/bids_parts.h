@@ -11,6 +11,7 @@ enum { SN_BIDS_LEVELS = 16 };
 /* Where to look. */
 typedef struct sn_bids_place {
   const char *root, *path; /* path of the recording below the root */
+  const sn_bids_participants *participants;
   sn_list_folder list;
   void *user;
   sn_recording *recording;

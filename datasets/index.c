@@ -10,6 +10,7 @@
 #include "core/alloc.h"
 #include "core/fs.h"
 #include "core/pool.h"
+#include "core/sha256.h"
 #include "core/stream.h"
 #include "datasets/index_cache.h"
 #include "datasets/index_walk.h"
@@ -628,6 +629,22 @@ done:
   return status;
 }
 
+/* What a line was made with: the settings, and which files stand beside recordings. A sidecar that comes or goes makes all
+ * lines anew; one that changes is seen in its recordings' keys. */
+static void make_tag(const sn_index_options *o, const sn_walk *walk, const sn_tree *tree, char *tag, size_t room) {
+  sn_sha256 hash;
+  uint8_t digest[32];
+  char hex[65];
+  sn_sha256_init(&hash);
+  for (int64_t i = 0; i < walk->n_files; i++)
+    if (sn_tree_is_beside(tree, walk->files[i].path))
+      sn_sha256_update(&hash, walk->files[i].path, (int64_t)strlen(walk->files[i].path) + 1);
+  sn_sha256_final(&hash, digest);
+  sn_sha256_hex(digest, hex);
+  snprintf(tag, room, "%s %s %.100s %.16s", o->whole_hash ? "sha256" : "quick", o->tolerant ? "tolerant" : "strict",
+           o->assume_unit != NULL ? o->assume_unit : "-", hex);
+}
+
 sn_status sn_index_directory(const char *root, const sn_index_options *options, sn_manifest **out,
                              sn_index_report *report, sn_error *err) {
   sn_walk walk = {0};
@@ -637,16 +654,15 @@ sn_status sn_index_directory(const char *root, const sn_index_options *options, 
   sn_tree *tree = NULL;
   int64_t *candidates = NULL, n_candidates = 0, n_parts = 0;
   part *parts = NULL;
-  char tag[160];
+  char tag[192];
   sn_status status = SN_OK;
   memset(report, 0, sizeof *report);
-  snprintf(tag, sizeof tag, "%s %s %.100s", options->whole_hash ? "sha256" : "quick",
-           options->tolerant ? "tolerant" : "strict", options->assume_unit != NULL ? options->assume_unit : "-");
   SN_TRY_GOTO(sn_walk_directory(root, &options->log, &walk, err), done);
   report->n_files = walk.n_files;
   report->n_folders = walk.n_folders;
   report->n_repeated = walk.n_repeated;
   SN_TRY_GOTO(sn_tree_open(root, &tree, err), done);
+  make_tag(options, &walk, tree, tag, sizeof tag);
   SN_TRY_GOTO(sn_manifest_create(root, options->name, &manifest, err), done);
   SN_TRY_GOTO(sn_index_cache_open(options->cache_path, tag, &cache, err), done);
   SN_TRY_GOTO(sn_pool_create(options->n_threads, &pool, err), done);

@@ -10,6 +10,7 @@
 
 #include "core/alloc.h"
 #include "core/fs.h"
+#include "core/stream.h"
 #include "core/text.h"
 #include "datasets/bids.h"
 #include "datasets/tree_beside.h"
@@ -24,6 +25,7 @@ struct sn_tree {
   bool bids;
   int64_t n_ignored;
   char **ignored; /* lines of .bidsignore */
+  sn_bids_participants participants;
   pthread_mutex_t lock;
   int64_t n_folders, capacity;
   listed_folder **folders; /* sorted by folder; each stays where it is until the tree is closed */
@@ -55,8 +57,7 @@ static sn_status read_names(const sn_tree *tree, const char *folder, sn_folder_n
   SN_TRY_GOTO(sn_dir_list(path, &entries, &n, err), done);
   SN_TRY_GOTO(sn_alloc(&out->names, n, sizeof *out->names, "folder", err), done);
   for (int64_t i = 0; i < n; i++) {
-    const char *extension = sn_path_extension(entries[i].name);
-    if (entries[i].is_directory || (strcmp(extension, ".tsv") != 0 && strcmp(extension, ".json") != 0)) continue;
+    if (entries[i].is_directory || !sn_bids_is_sidecar(entries[i].name)) continue;
     SN_TRY_GOTO(sn_strdup(&out->names[out->n], entries[i].name, "folder", err), done);
     out->n++;
   }
@@ -100,21 +101,54 @@ static sn_status list_folder(void *user, const char *folder, sn_folder_names *ou
 
 /* ---- the tree ---------------------------------------------------------------------------------------------------- */
 
-static sn_status read_ignored(sn_tree *tree, sn_error *err) {
+enum { TABLE_MOST = 1 << 26 };
+
+/* A file of the root, whole; *text NULL when it is not there. */
+static sn_status read_root_file(const sn_tree *tree, const char *name, char **text, sn_error *err) {
   char *path = NULL;
-  sn_table *lines = NULL;
-  SN_TRY(sn_path_join(tree->root, ".bidsignore", &path, err));
-  /* Lines of one column each; a delimiter that no pattern holds. */
-  sn_status status = sn_path_exists(path) ? sn_table_load(path, '\x1f', false, &lines, err) : SN_OK;
-  sn_free(path);
-  if (lines == NULL) return status == SN_E_CORRUPT ? SN_OK : status; /* an empty file */
-  status = sn_alloc(&tree->ignored, lines->n_rows, sizeof *tree->ignored, ".bidsignore", err);
-  for (int64_t i = 0; i < lines->n_rows && status == SN_OK; i++) {
-    status = sn_strdup(&tree->ignored[i], sn_trim(lines->cells[i]), ".bidsignore", err);
-    if (status == SN_OK) tree->n_ignored++;
+  sn_stream *stream = NULL;
+  int64_t n = 0;
+  *text = NULL;
+  SN_TRY(sn_path_join(tree->root, name, &path, err));
+  sn_status status = SN_OK;
+  if (sn_path_exists(path)) {
+    status = sn_stream_open(path, &stream, err);
+    if (status == SN_OK) status = sn_stream_read_all(stream, TABLE_MOST, text, &n, err);
   }
-  sn_table_destroy(lines);
+  sn_stream_close(stream);
+  sn_free(path);
   return status;
+}
+
+static sn_status read_ignored(sn_tree *tree, sn_error *err) {
+  char *text = NULL;
+  int64_t capacity = 0;
+  SN_TRY(read_root_file(tree, ".bidsignore", &text, err));
+  sn_status status = SN_OK;
+  for (char *rest = text, *line = text != NULL ? strtok_r(text, "\r\n", &rest) : NULL; line != NULL && status == SN_OK;
+       line = strtok_r(NULL, "\r\n", &rest)) {
+    status = sn_grow(&tree->ignored, &capacity, tree->n_ignored + 1, sizeof *tree->ignored, ".bidsignore", err);
+    if (status == SN_OK) status = sn_strdup(&tree->ignored[tree->n_ignored], sn_trim(line), ".bidsignore", err);
+    tree->n_ignored += status == SN_OK;
+  }
+  sn_free(text);
+  return status;
+}
+
+/* participants.tsv, once for all recordings. A table that cannot be read makes no recording useless: each is warned. */
+static sn_status read_participants(sn_tree *tree, sn_error *err) {
+  char *path = NULL;
+  sn_error fault;
+  sn_error_clear(&fault);
+  SN_TRY(sn_path_join(tree->root, "participants.tsv", &path, err));
+  sn_status status = sn_path_exists(path) ? sn_table_load(path, '\t', true, &tree->participants.table, &fault) : SN_OK;
+  sn_free(path);
+  if (status == SN_E_MEMORY) {
+    if (err != NULL) *err = fault;
+    return status;
+  }
+  snprintf(tree->participants.fault, sizeof tree->participants.fault, "%s", status != SN_OK ? fault.message : "");
+  return SN_OK;
 }
 
 sn_status sn_tree_open(const char *root, sn_tree **out, sn_error *err) {
@@ -127,6 +161,7 @@ sn_status sn_tree_open(const char *root, sn_tree **out, sn_error *err) {
   SN_TRY_GOTO(sn_path_join(root, "dataset_description.json", &description, err), fail);
   tree->bids = sn_path_exists(description);
   if (tree->bids) SN_TRY_GOTO(read_ignored(tree, err), fail);
+  if (tree->bids) SN_TRY_GOTO(read_participants(tree, err), fail);
   sn_free(description);
   *out = tree;
   return SN_OK;
@@ -142,6 +177,7 @@ void sn_tree_close(sn_tree *tree) {
   for (int64_t i = 0; i < tree->n_ignored; i++) sn_free(tree->ignored[i]);
   sn_free(tree->folders);
   sn_free(tree->ignored);
+  sn_table_destroy(tree->participants.table);
   sn_free(tree->root);
   pthread_mutex_destroy(&tree->lock);
   sn_free(tree);
@@ -156,13 +192,18 @@ const char *sn_tree_leaves_out(sn_tree *tree, const char *path) {
   return sn_bids_datatype(path) != NULL ? NULL : "sidecar";
 }
 
+bool sn_tree_is_beside(const sn_tree *tree, const char *path) {
+  if (!tree->bids) return sn_hypnogram_of_psg(path, NULL, NULL) || sn_is_tuh_events(path);
+  return !sn_bids_outside(path) && sn_bids_is_sidecar(path);
+}
+
 sn_status sn_tree_open_recording(sn_tree *tree, const char *path, const sn_open_options *options, sn_recording **out,
                                  sn_error *err) {
   char *full = NULL;
   SN_TRY(sn_path_join(tree->root, path, &full, err));
   sn_status status = sn_recording_open(full, options, out, err);
   if (status == SN_OK && (*out)->n_files == 0) status = sn_recording_add_file(*out, sn_path_base(path), err);
-  if (status == SN_OK && tree->bids) status = sn_bids_apply(tree->root, path, list_folder, tree, *out, err);
+  if (status == SN_OK && tree->bids) status = sn_bids_apply(tree->root, path, &tree->participants, list_folder, tree, *out, err);
   if (status == SN_OK && !tree->bids) status = sn_tree_apply_names(tree->root, path, *out, err);
   if (status != SN_OK) {
     sn_recording_destroy(*out);
@@ -172,7 +213,6 @@ sn_status sn_tree_open_recording(sn_tree *tree, const char *path, const sn_open_
   return status;
 }
 
-/* "sub-X" or "ses-X" of a path's folders. */
 void sn_tree_session(sn_tree *tree, const char *path, char *out, int64_t room) {
   if (!tree->bids && sn_tuh_name(path, NULL, out, room)) return;
   sn_path_entity(path, "ses-", out, room);

@@ -29,6 +29,9 @@ void sn_tree_close(sn_tree *tree); /* accepts NULL */
  * "sidecar" (of a layout); NULL: it is. */
 const char *sn_tree_leaves_out(sn_tree *tree, const char *path);
 
+/* Whether a file can be what stands beside a recording of this tree: one that comes or goes changes what recordings are. */
+bool sn_tree_is_beside(const sn_tree *tree, const char *path);
+
 /* sn_recording_open of root/path, and then what stands beside it: subject_id, age_years, sex, types, units, bad marks,
  * positions, reference, line_hz, events.  Contradictions are warnings of the recording ("sidecar_...").
  *   SN_E_CORRUPT  a sidecar cannot be parsed, or states a unit of another dimension than the file's */

@@ -92,6 +92,16 @@ done:
 
 /* ---- TUH --------------------------------------------------------------------------------------------------------- */
 
+static const char *const TUH_ENDINGS[] = {".csv_bi", ".csv", ".tse_bi", ".tse"}; /* the first that is there counts */
+enum { N_TUH_ENDINGS = sizeof TUH_ENDINGS / sizeof TUH_ENDINGS[0] };
+
+bool sn_is_tuh_events(const char *path) {
+  if (!sn_tuh_name(path, NULL, NULL, 0)) return false;
+  for (int i = 0; i < N_TUH_ENDINGS; i++)
+    if (strcmp(sn_path_base(path) + strlen("aaaaaaaa_s001_t000"), TUH_ENDINGS[i]) == 0) return true;
+  return false;
+}
+
 static int64_t channel_named(const sn_recording *r, const char *name) {
   for (int64_t c = 0; c < r->n_channels; c++)
     if (strcmp(r->channels[c].name, name) == 0 || strcmp(r->channels[c].raw_name, name) == 0) return c;
@@ -126,10 +136,7 @@ static sn_status tuh_events(const char *full, const char *name, sn_recording *r,
   const char *extension = sn_path_extension(name);
   sn_status status;
   SN_TRY_GOTO(sn_stream_open(full, &stream, err), done);
-  SN_TRY_GOTO(sn_alloc(&text, MOST + 1, 1, "events", err), done);
-  status = sn_stream_read(stream, 0, text, MOST, &n, err);
-  if (status != SN_OK && status != SN_END) goto done;
-  text[n] = '\0';
+  SN_TRY_GOTO(sn_stream_read_all(stream, MOST, &text, &n, err), done);
   SN_TRY_GOTO(sn_alloc(&list, 1, sizeof *list, "events", err), done);
   list->rate = (double)r->rate_num / (double)r->rate_den;
   for (char *line = text; line != NULL && *line != '\0';) {
@@ -149,14 +156,13 @@ done:
 }
 
 static sn_status tuh_beside(const char *root, const char *path, sn_recording *r, sn_error *err) {
-  static const char *const ENDINGS[] = {".csv_bi", ".csv", ".tse_bi", ".tse"};
   char *folder = NULL, name[64];
   const char *base = sn_path_base(path);
   sn_status status = SN_OK;
   SN_TRY(folder_of(root, path, &folder, err));
-  for (size_t i = 0; i < sizeof ENDINGS / sizeof ENDINGS[0] && r->events == NULL && status == SN_OK; i++) {
+  for (int i = 0; i < N_TUH_ENDINGS && r->events == NULL && status == SN_OK; i++) {
     char *full = NULL;
-    snprintf(name, sizeof name, "%.18s%s", base, ENDINGS[i]);
+    snprintf(name, sizeof name, "%.18s%s", base, TUH_ENDINGS[i]);
     status = sn_path_join(folder, name, &full, err);
     if (status == SN_OK && sn_path_exists(full)) status = tuh_events(full, name, r, err);
     sn_free(full);

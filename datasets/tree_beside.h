@@ -13,6 +13,7 @@
 void sn_path_entity(const char *path, const char *prefix, char *out, int64_t room);
 /* TUH: "aaaaaaaa_s001_t000.edf", subject aaaaaaaa (room for 64, may be NULL), session "s001" (may be NULL). */
 bool sn_tuh_name(const char *path, char *subject, char *session, int64_t room);
+bool sn_is_tuh_events(const char *path); /* "aaaaaaaa_s001_t000.csv_bi" and the like */
 /* "SC4001E0-PSG.edf": the person SC400 and the six characters that its hypnogram's name begins with (rooms of 16, may be
  * NULL). sn_hypnogram_of_psg: the same for the hypnogram itself. */
 bool sn_sleep_edf_name(const char *path, char *subject, char *stem);

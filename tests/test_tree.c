@@ -163,6 +163,44 @@ static void test_index(void **state) {
   cohort_remove(root);
 }
 
+/* A cached line is not used when a sidecar has come or gone since. */
+static void test_cache_sees_new_sidecars(void **state) {
+  char *root = bids(), cache[4096];
+  sn_manifest *m = NULL;
+  sn_index_report report;
+  snprintf(cache, sizeof cache, "%s.cache", root);
+  const sn_index_options options = {.cache_path = cache};
+  CHECK(sn_index_directory(root, &options, &m, &report, fault));
+  assert_int_equal(report.n_reused, 0);
+  sn_manifest_destroy(m);
+  CHECK(sn_index_directory(root, &options, &m, &report, fault));
+  assert_int_equal(report.n_reused, 2);
+  assert_non_null(strstr(m->rows[1].cells[SN_MANIFEST_KINDS], "eeg,eeg"));
+  sn_manifest_destroy(m);
+  cohort_write_text(root, "sub-02/eeg/sub-02_task-rest_channels.tsv", "name\ttype\nFp1\tEOG\nOz\tEEG\n");
+  CHECK(sn_index_directory(root, &options, &m, &report, fault));
+  assert_string_equal(m->rows[1].cells[SN_MANIFEST_KINDS], "eog,eeg");
+  sn_manifest_destroy(m);
+  unlink(cache);
+  cohort_remove(root);
+}
+
+/* A broken table of persons costs no recording; a pattern with a quote in it is a pattern. */
+static void test_broken_root_files(void **state) {
+  char *root = bids();
+  cohort_write_text(root, "participants.tsv", "");
+  cohort_write_text(root, ".bidsignore", "\"odd\n# nothing\n\n*_old_eeg.edf\r\n");
+  sn_recording *r = open_in(root, FIRST);
+  assert_string_equal(r->subject_id, "01");
+  assert_true(isnan(r->age_years));
+  assert_int_equal(warned(r, "sidecar_participant"), 1);
+  sn_recording_destroy(r);
+  sn_manifest *m = cohort_index(root);
+  assert_int_equal(m->n_ok, 2);
+  sn_manifest_destroy(m);
+  cohort_remove(root);
+}
+
 static void test_targets(void **state) {
   char *root = bids();
   sn_manifest *m = cohort_index(root);
@@ -252,7 +290,8 @@ static void test_names(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_sidecars), cmocka_unit_test(test_landmarks),
-                                     cmocka_unit_test(test_conflicts), cmocka_unit_test(test_index),
+                                     cmocka_unit_test(test_conflicts), cmocka_unit_test(test_index), cmocka_unit_test(test_cache_sees_new_sidecars),
+                                     cmocka_unit_test(test_broken_root_files),
                                      cmocka_unit_test(test_targets), cmocka_unit_test(test_other_layouts),
                                      cmocka_unit_test(test_names)};
   return cmocka_run_group_tests(tests, NULL, NULL);
