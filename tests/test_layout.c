@@ -160,8 +160,27 @@ static void test_nearest(void **state) {
   assert_int_equal(sn_electrode_nearest(nothing, R, NULL), -1);
 }
 
+/* Pins in order, as MNE-Python 1.3 has them: make_standard_montage("biosemi32").ch_names, "biosemi64". */
+static const char MNE_32[] =
+    "Fp1 AF3 F7 F3 FC1 FC5 T7 C3 CP1 CP5 P7 P3 Pz PO3 O1 Oz O2 PO4 P4 P8 CP6 CP2 C4 T8 FC6 FC2 F4 F8 AF4 "
+    "Fp2 Fz Cz ";
+static const char MNE_64[] =
+    "Fp1 AF7 AF3 F1 F3 F5 F7 FT7 FC5 FC3 FC1 C1 C3 C5 T7 TP7 CP5 CP3 CP1 P1 P3 P5 P7 P9 PO7 PO3 O1 Iz Oz "
+    "POz Pz CPz Fpz Fp2 AF8 AF4 AFz Fz F2 F4 F6 F8 FT8 FC6 FC4 FC2 FCz Cz C2 C4 C6 T8 TP8 CP6 CP4 CP2 P2 "
+    "P4 P6 P8 P10 PO8 PO4 O2 ";
+
 static void test_biosemi(void **state) {
   (void)state;
+  for (int cap = 32; cap <= 64; cap += 32) {
+    const char *at = cap == 32 ? MNE_32 : MNE_64;
+    for (int i = 0; i < cap; i++, at += strcspn(at, " ") + 1) {
+      char pin[8], name[8];
+      snprintf(pin, sizeof pin, "%c%d", 'A' + i / 32, i % 32 + 1);
+      snprintf(name, sizeof name, "%.*s", (int)strcspn(at, " "), at);
+      assert_string_equal(sn_electrode_name(sn_biosemi_electrode(pin, cap)), name);
+    }
+    assert_int_equal(*at, 0);
+  }
   assert_string_equal(sn_electrode_name(sn_biosemi_electrode("A1", 64)), "Fp1");
   assert_string_equal(sn_electrode_name(sn_biosemi_electrode("B16", 64)), "Cz");
   assert_string_equal(sn_electrode_name(sn_biosemi_electrode("b32", 64)), "O2");
