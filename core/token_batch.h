@@ -38,12 +38,24 @@ typedef struct sn_target {
   uint8_t *valid;        /* (rows, width) */
 } sn_target;
 
+/* What an objective asks of the sampler.  A place of the loader's sequence gives n_views samples of one window, which differ by
+ * crop and augmentations and share sample_id.  Places come in groups of `group` windows of one recording or subject, which
+ * always lie in one pack: an objective finds its positives (of one subject, in one pack) without chance. */
+typedef enum sn_group_by { SN_GROUP_NONE, SN_GROUP_RECORDING, SN_GROUP_SUBJECT } sn_group_by;
+typedef struct sn_sampling {
+  int64_t n_views;       /* samples per window; 0 means 1 */
+  sn_group_by by;
+  int64_t group;         /* windows that come together; 0 means 1 */
+  bool adjacent;         /* of one recording, one after the other in time; else any of the recording or subject */
+} sn_sampling;
+
 /* One sample after tokenizing, still on its own. Arrays of n_tokens unless said otherwise. Owned by the sample. */
 typedef struct sn_sample {
   uint64_t sample_id;    /* hash of data set, relative path and grid window: the key of all its randomness */
   uint64_t subject_id;   /* hash of data set + subject; 0 unknown */
   int64_t recording;     /* row of the manifest, -1 synthetic */
   int64_t window;        /* index of the window in its recording */
+  int64_t view;          /* which view of the window, from 0 */
   double start_s, duration_s; /* of the window in its recording */
   int64_t n_tokens;
   int64_t patch_size;    /* P: values per token */
@@ -79,6 +91,7 @@ typedef struct sn_token_batch {
   uint64_t *subject_ids; /* (n_samples) */
   int64_t *recordings;   /* (n_samples) */
   int64_t *windows;      /* (n_samples) */
+  int64_t *views;        /* (n_samples) */
   float *patches;        /* (n_slots, P) */
   uint8_t *valid;        /* (n_slots, P) or NULL: all valid */
   float *coordinates;    /* (n_slots, 4) */

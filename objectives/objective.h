@@ -28,8 +28,9 @@ typedef struct sn_objective_setup {
   sn_dtype residual;
 } sn_objective_setup;
 
-/* What an objective asks of the loader beside tokens: targets by name (core/token_batch.h). */
+/* What an objective asks of the loader beside tokens: views and positives, targets by name (core/token_batch.h). */
 typedef struct sn_objective_needs {
+  sn_sampling sampling;
   int n_targets;
   char targets[SN_MOST_TARGETS][SN_TARGET_NAME];
 } sn_objective_needs;
