@@ -89,6 +89,7 @@ static const sn_op_sample large[] = {
     {.name = "bce_logits", .n_in = 3, .in = {X, X, FLAGS(ROWS, WIDTH)}},
     {.name = "smooth_l1", .attr = &smooth, .n_in = 3, .in = {X, X, FLAGS(ROWS, WIDTH)}},
     {.name = "l2_normalize", .attr = &l2, .n_in = 1, .in = {X}},
+    {.name = "dot_const", .n_in = 2, .in = {X, XB}},
 };
 enum { N_LARGE = sizeof large / sizeof large[0] };
 
