@@ -13,7 +13,7 @@
 #include "engine/run.h"
 #include "engine/run_folder.h"
 #include "engine/train.h"
-#include "objectives/objective.h"
+#include "objectives/term.h"
 
 static const sn_option OPTIONS[] = {
     {"preset", "NAME", false, "start from named settings (listed below)"},

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "objectives/objective.h"
+#include "objectives/term.h"
 
 /* --- what may differ ---------------------------------------------------------------------------------------------- */
 

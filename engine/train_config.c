@@ -6,7 +6,7 @@
 
 #include "encoders/encoder.h"
 #include "engine/init_run.h"
-#include "objectives/objective.h"
+#include "objectives/term.h"
 
 const sn_config_entry sn_train_config[] = {
     {"train.steps", SN_CONFIG_INT, "1000", 1, 1e9, NULL, NULL, "optimiser steps; in phases, those of the phase"},

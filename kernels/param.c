@@ -23,7 +23,7 @@ sn_status sn_params_create(sn_dtype dtype, sn_params **out, sn_error *err) {
 static void free_param(sn_param *param) {
   if (param == NULL) return;
   if (param->packed != NULL && param->packed_free != NULL) param->packed_free(param->packed);
-  sn_free(param->value.data);
+  if (!param->shared) sn_free(param->value.data);
   sn_free(param->grad.data);
   sn_free(param->m.data);
   sn_free(param->v.data);
@@ -108,6 +108,20 @@ sn_status sn_params_copy_fixed(sn_params *params, const sn_params *from, sn_erro
     for (int64_t k = 0; k < sn_tensor_count(&p->value); k++)
       sn_tensor_set(&p->value, k, sn_tensor_get(&q->value, k));
     if (p->ema.data != NULL) memcpy(p->ema.data, p->value.data, (size_t)sn_tensor_bytes(&p->value));
+    p->version++;
+  }
+  return SN_OK;
+}
+
+sn_status sn_params_share_average(sn_params *params, const sn_params *from, sn_error *err) {
+  for (int64_t i = 0; i < params->n; i++) {
+    sn_param *p = params->items[i];
+    const sn_param *q = sn_params_find(from, p->name);
+    if (q == NULL || q->ema.data == NULL || !sn_tensor_same_shape(&p->value, &q->value) || p->value.dtype != q->ema.dtype)
+      return sn_fail(err, SN_E_STATE, "parameter %s: the model that it follows keeps no moving average of this shape", p->name);
+    if (!p->shared) sn_free(p->value.data);
+    p->shared = true;
+    p->value.data = q->ema.data;
     p->version++;
   }
   return SN_OK;

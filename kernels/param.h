@@ -39,6 +39,7 @@ typedef struct sn_param {
   sn_tensor m, v;   /* AdamW moments */
   sn_tensor ema;    /* data NULL while no moving average is kept */
   bool frozen;      /* no gradient, no update */
+  bool shared;      /* value is another parameter's moving average (sn_params_share_average): not freed here */
   bool fixed;       /* a constant of the data, such as a mean that inputs are standardised by: always frozen */
   bool decay;       /* weight decay applies */
   int64_t layer;    /* depth id for layer-wise decay (objectives.md O3); -1: head */
@@ -63,6 +64,10 @@ SN_MUST_CHECK sn_status sn_params_add_fixed(sn_params *params, const char *name,
 /* Fixed parameters of `from` into those of the same name (a random initialisation reads the same data). SN_E_STATE: one is
  * not there, or has another shape. */
 SN_MUST_CHECK sn_status sn_params_copy_fixed(sn_params *params, const sn_params *from, sn_error *err);
+/* The values of `params` become the moving averages of the parameters of the same name in `from` (after
+ * sn_params_prepare_training with one): the same memory, which stays from's and must outlive this use.  Whoever changes the
+ * averages makes the versions here grow.  SN_E_STATE: one is not there, has another shape, or no average. */
+SN_MUST_CHECK sn_status sn_params_share_average(sn_params *params, const sn_params *from, sn_error *err);
 int64_t sn_params_count(const sn_params *params);
 sn_param *sn_params_at(const sn_params *params, int64_t i);               /* in order of addition */
 sn_param *sn_params_find(const sn_params *params, const char *name);      /* NULL if absent */

@@ -42,9 +42,10 @@ static const sn_config_entry MAE_CONFIG[] = {
     {"mae.decoder_heads", SN_CONFIG_INT, "3", 1, 256, NULL, NULL, "attention heads of the decoder"},
     {NULL, 0, NULL, 0, 0, NULL, NULL, NULL}};
 
-static void counts(const sn_objective *self, const void *work, double *group_counts, int64_t *counters) {
+static void counts(const sn_term *self, const sn_pass *pass, const void *work, double *group_counts, int64_t *counters) {
   const sn_mae *m = self->self;
   const sn_mae_work *w = work;
+  (void)pass;
   for (int i = 0; i < SN_MAE_N_COUNTERS; i++) counters[i] += w->counters[i];
   if (w->hidden.n == 0) return;
   group_counts[0] += w->hidden.count;
@@ -64,12 +65,12 @@ static sn_status apply_linear(sn_tape *tape, sn_value **y, sn_value *x, sn_param
 
 /* Latent sources: the decoder's blocks work on the latents, then each token that is asked for, a mask token with its place
  * and sensor encodings, looks at the latents of its sample.  Linear in the channels, as the encoder is. */
-static sn_status decode_latents(sn_tape *tape, sn_value **y, const sn_mae *m, const sn_mae_work *w, sn_value *latents,
-                                sn_value *queries, uint64_t step, sn_error *err) {
-  const sn_encoder_input *in = w->input;
+static sn_status decode_latents(sn_tape *tape, sn_value **y, const sn_mae *m, const sn_mae_work *w,
+                                const sn_forward *f, sn_value *latents, sn_value *queries, sn_error *err) {
+  const sn_encoder_input *in = f->pass->input;
   sn_value *memory, *gamma, *beta;
   sn_rows rows = {.n_rows = in->n_rows, .n_segments = in->n_samples, .offsets = in->offsets,
-                  .rope_units = m->rope ? in->rope_units : NULL, .step = step, .patterns = in->patterns};
+                  .rope_units = m->rope ? in->rope_units : NULL, .step = f->step, .patterns = in->patterns};
   SN_TRY(sn_backbone_forward(tape, &memory, m->decoder, latents, &rows, sn_tape_residual(tape), err));
   sn_cross_rows cross = {.n_segments = w->n_samples, .query_offsets = w->offsets, .key_offsets = in->offsets};
   SN_TRY(sn_cross_block_forward(tape, y, m->queries, queries, memory, &cross, err));
@@ -78,18 +79,18 @@ static sn_status decode_latents(sn_tape *tape, sn_value **y, const sn_mae *m, co
   return sn_layernorm_as(tape, y, *y, gamma, beta, m->query_norm_eps, sn_tape_product(tape), err);
 }
 
-static sn_status decode(sn_tape *tape, sn_value **y, const sn_mae *m, const sn_mae_work *w, sn_value *features,
-                        uint64_t step, sn_error *err) {
+static sn_status decode(sn_tape *tape, sn_value **y, const sn_mae *m, const sn_mae_work *w, const sn_forward *f,
+                        sn_error *err) {
   const bool latent = m->queries != NULL;
   sn_value *x, *token, *source;
-  SN_TRY(apply_linear(tape, &x, features, m->embed_weight, m->embed_bias, err));
+  SN_TRY(apply_linear(tape, &x, f->features, m->embed_weight, m->embed_bias, err));
   SN_TRY(sn_tape_param(tape, &token, m->mask_token, err));
   source = x;
   SN_TRY(sn_gather_rows(tape, &x, source, token, w->decoder_index, m->decoder_rows, err));
   SN_TRY(sn_positions_add(tape, &x, x, m->places, w->places, err));
-  if (latent) return decode_latents(tape, y, m, w, source, x, step, err);
+  if (latent) return decode_latents(tape, y, m, w, f, source, x, err);
   sn_rows rows = {.n_rows = m->decoder_rows, .n_segments = w->n_samples, .offsets = w->offsets,
-                  .rope_units = m->rope ? w->rope_units : NULL, .step = step, .patterns = w->patterns};
+                  .rope_units = m->rope ? w->rope_units : NULL, .step = f->step, .patterns = w->patterns};
   return sn_backbone_forward(tape, y, m->decoder, x, &rows, sn_tape_product(tape), err);
 }
 
@@ -112,15 +113,6 @@ static sn_status head_loss(sn_tape *tape, sn_value **sum, const sn_mae *m, const
   SN_TRY(sn_gather_rows(tape, &x, decoded, NULL, r->index, r->slots, err));
   SN_TRY(apply_linear(tape, &x, x, m->head_weight, m->head_bias, err));
   return patch_loss(tape, sum, m, r, x, m->loss, err);
-}
-
-/* (pack_samples, C): the class token, or the mean over the visible rows but registers; 0 for a place without a sample. */
-static sn_status pool(sn_tape *tape, sn_value **pooled, const sn_mae *m, const sn_mae_work *w, sn_value *features,
-                      sn_error *err) {
-  if (w->pool_class != NULL) return sn_gather_rows(tape, pooled, features, NULL, w->pool_class, m->pack_samples, err);
-  sn_value *x = features;
-  if (w->pool_rows != NULL) SN_TRY(sn_gather_rows(tape, &x, x, NULL, w->pool_rows, w->n_pool_rows, err));
-  return sn_segment_mean(tape, pooled, x, w->pool_offsets, m->pack_samples, err);
 }
 
 /* Hidden patches from the pooled token of their sample and where they lie. */
@@ -156,18 +148,16 @@ static sn_status neuro_loss(sn_tape *tape, sn_value **sum, const sn_mae *m, cons
   return SN_OK;
 }
 
-static sn_status loss(sn_objective *self, sn_tape *tape, const void *work, uint64_t step, sn_value **sums,
-                      sn_error *err) {
+static sn_status loss(sn_term *self, sn_tape *tape, const void *work, const sn_forward *f, sn_value **sums, sn_error *err) {
   const sn_mae *m = self->self;
   const sn_mae_work *w = work;
-  sn_value *features, *decoded, *pooled = NULL;
-  for (int g = 0; g < m->base.n_groups; g++) sums[g] = NULL;
+  sn_value *decoded, *pooled = NULL;
   if (w->hidden.n == 0) return SN_OK;
-  SN_TRY(sn_encoder_forward(tape, &features, m->encoder, w->input, step, sn_tape_product(tape), err));
-  SN_TRY(decode(tape, &decoded, m, w, features, step, err));
+  SN_TRY(decode(tape, &decoded, m, w, f, err));
   SN_TRY(head_loss(tape, &sums[0], m, &w->hidden, decoded, err));
   if (m->visible_group >= 0) SN_TRY(head_loss(tape, &sums[m->visible_group], m, &w->visible, decoded, err));
-  if (w->pool_offsets != NULL) SN_TRY(pool(tape, &pooled, m, w, features, err));
+  if (m->pooled_group < 0 && m->neuro_group < 0) return SN_OK;
+  SN_TRY(sn_pass_pool(tape, &pooled, f->pass, m->pack_samples, f->features, err));
   if (m->pooled_group >= 0) SN_TRY(pooled_loss(tape, &sums[m->pooled_group], m, w, pooled, err));
   if (m->neuro_group >= 0) SN_TRY(neuro_loss(tape, &sums[m->neuro_group], m, w, pooled, err));
   return SN_OK;
@@ -175,7 +165,7 @@ static sn_status loss(sn_objective *self, sn_tape *tape, const void *work, uint6
 
 /* --- set-up ------------------------------------------------------------------------------------------------------- */
 
-static void destroy(sn_objective *self) {
+static void destroy(sn_term *self) {
   sn_mae *m = self->self;
   sn_backbone_destroy(m->decoder);
   sn_positions_destroy(m->places);
@@ -183,8 +173,8 @@ static void destroy(sn_objective *self) {
   sn_free(m);
 }
 
-static const sn_objective_vtable VTABLE = {.name = "mae", .collate = sn_mae_collate, .free_work = sn_mae_free_work,
-                                           .counts = counts, .loss = loss, .destroy = destroy};
+static const sn_term_vtable VTABLE = {.collate = sn_mae_collate, .free_work = sn_mae_free_work, .counts = counts,
+                                      .loss = loss, .destroy = destroy};
 
 static sn_status add_matrix(sn_params *params, const char *name, int64_t out, int64_t in, sn_param **weight,
                             sn_param **bias, sn_error *err) {
@@ -248,30 +238,15 @@ static sn_status add_decoder(sn_mae *m, const sn_objective_setup *setup, sn_erro
   return add_matrix(params, "head", m->target_width, m->width, &m->head_weight, &m->head_bias, err);
 }
 
-/* Constant shapes for the whole run. When every pack holds only samples of the largest size the counts are known exactly;
- * otherwise rounding can add one half per sample (and channel). */
-static void fix_shapes(sn_mae *m, const sn_objective_setup *setup) {
-  const int64_t slots = setup->pack_slots, samples = setup->pack_samples;
-  const bool uniform = samples * setup->max_tokens <= slots && (samples + 1) * setup->max_tokens > slots;
-  int64_t masked_most, visible_most;
-  if (uniform && m->mask.scope == SN_MASK_SAMPLE) {
-    const int64_t masked = sn_mask_count(setup->max_tokens, &m->mask);
-    masked_most = samples * masked;
-    visible_most = samples * (setup->max_tokens - masked);
-  } else {
-    const int64_t channels = sn_encoder_data_of(m->encoder)->n_channel_ids;
-    const int64_t groups = m->mask.scope == SN_MASK_CHANNEL && channels > 1 ? channels : 1;
-    masked_most = (int64_t)ceil(m->mask.ratio * (double)slots) + samples * groups;
-    visible_most = (int64_t)ceil((1 - m->mask.ratio) * (double)slots) + samples * groups;
-  }
-  if (masked_most > slots) masked_most = slots;
-  if (visible_most > slots) visible_most = slots;
-  m->masked_slots = sn_round_up(masked_most, SN_TOKEN_BUCKET);
-  m->visible_slots = sn_round_up(visible_most, SN_TOKEN_BUCKET);
+/* Constant shapes for the whole run. */
+static void fix_shapes(sn_mae *m, const sn_pass_plan *plan) {
+  const int64_t slots = plan->pack_slots;
+  m->masked_slots = plan->shape.hidden_slots;
+  m->visible_slots = plan->shape.visible_slots;
   if (m->queries != NULL)
     m->decoder_rows = m->visible_group >= 0 ? slots : m->masked_slots;
   else
-    m->decoder_rows = sn_encoder_has_class_token(m->encoder) ? sn_round_up(slots + samples, SN_TOKEN_BUCKET) : slots;
+    m->decoder_rows = sn_encoder_has_class_token(m->encoder) ? sn_round_up(slots + plan->pack_samples, SN_TOKEN_BUCKET) : slots;
 }
 
 /* The terms beside the reconstruction of hidden patches: groups and heads. */
@@ -355,8 +330,6 @@ static sn_mask_options mask_options(const sn_config *c, bool compat) {
 static void read_settings(sn_mae *m, const sn_objective_setup *setup, bool compat) {
   const sn_config *c = setup->config;
   m->encoder = setup->encoder;
-  m->sampler = sn_mask_find(sn_config_text(c, "mae.mask"));
-  m->mask = mask_options(c, compat);
   m->loss = loss_named(sn_config_text(c, "mae.loss"));
   m->pooled_loss = loss_named(sn_config_text(c, "mae.pooled_loss"));
   m->keep_flat = compat;
@@ -365,26 +338,23 @@ static void read_settings(sn_mae *m, const sn_objective_setup *setup, bool compa
   m->attention = sn_attention_options_read(c);
   m->width = sn_config_int(c, "mae.decoder_width");
   m->P = sn_encoder_data_of(m->encoder)->patch_size;
-  m->seed = setup->seed;
   m->pack_samples = setup->pack_samples;
   m->residual = setup->residual;
 }
 
-static sn_status create(const sn_objective_setup *setup, bool compat, sn_objective **out, sn_error *err) {
+static sn_status create(const sn_term_setup *setup, bool compat, sn_term **out, sn_error *err) {
+  const sn_objective_setup *o = setup->objective;
   sn_mae *m = NULL;
   sn_status status;
   SN_TRY(sn_alloc(&m, 1, sizeof *m, "mae objective", err));
-  m->base = (sn_objective){.vtable = &VTABLE, .n_groups = 1, .groups = {"mae"}, .group_weights = {1},
-                           .n_counters = SN_MAE_N_COUNTERS,
-                           .counters = {"masked_tokens", "visible_tokens", "flat_patches", "invalid_patches",
-                                        "unmaskable_samples"},
-                           .self = m};
-  read_settings(m, setup, compat);
-  SN_TRY_GOTO(sn_mask_check(m->sampler, &m->mask, err), fail);
-  SN_TRY_GOTO(choose_target(m, setup, err), fail);
-  SN_TRY_GOTO(add_decoder(m, setup, err), fail);
-  SN_TRY_GOTO(add_terms(m, setup, err), fail);
-  fix_shapes(m, setup);
+  m->base = (sn_term){.vtable = &VTABLE, .n_groups = 1, .groups = {"mae"}, .group_weights = {1},
+                      .n_counters = SN_MAE_N_COUNTERS,
+                      .counters = {"masked_tokens", "visible_tokens", "flat_patches", "invalid_patches"}, .self = m};
+  read_settings(m, o, compat);
+  SN_TRY_GOTO(choose_target(m, o, err), fail);
+  SN_TRY_GOTO(add_decoder(m, o, err), fail);
+  SN_TRY_GOTO(add_terms(m, o, err), fail);
+  fix_shapes(m, setup->plan);
   *out = &m->base;
   return SN_OK;
 fail:
@@ -392,16 +362,34 @@ fail:
   return status;
 }
 
-static sn_status create_mae(const sn_objective_setup *setup, sn_objective **out, sn_error *err) {
+static sn_status draws(const sn_config *config, bool compat, sn_draws *out, sn_error *err) {
+  *out = (sn_draws){.kind = &sn_blocks_mask, .options = {.mask = sn_mask_find(sn_config_text(config, "mae.mask")),
+                                                         .mask_options = mask_options(config, compat)}};
+  return sn_mask_check(out->options.mask, &out->options.mask_options, err);
+}
+
+static sn_term_asks asks(const sn_config *config) {
+  return (sn_term_asks){.asked_tokens = true, .pooled = sn_config_real(config, "mae.pooled_weight") > 0 ||
+                                                        sn_config_real(config, "mae.neuro_weight") > 0};
+}
+
+static sn_status create_mae(const sn_term_setup *setup, sn_term **out, sn_error *err) {
   return create(setup, false, out, err);
 }
 
-static sn_status create_mae2022(const sn_objective_setup *setup, sn_objective **out, sn_error *err) {
+static sn_status create_mae2022(const sn_term_setup *setup, sn_term **out, sn_error *err) {
   return create(setup, true, out, err);
 }
 
+static sn_status draws_mae(const sn_config *config, sn_draws *out, sn_error *err) { return draws(config, false, out, err); }
+
+static sn_status draws_mae2022(const sn_config *config, sn_draws *out, sn_error *err) {
+  return draws(config, true, out, err);
+}
+
 const sn_objective_kind sn_objective_kind_mae = {
-    "mae", "masked autoencoding with exact counts", MAE_CONFIG, mae_needs, create_mae};
+    .name = "mae", .summary = "masked autoencoding with exact counts", .config = MAE_CONFIG, .needs = mae_needs,
+    .draws = draws_mae, .asks = asks, .create = create_mae};
 const sn_objective_kind sn_objective_kind_mae2022 = {
-    "mae2022", "masked autoencoding as published: floor of the kept count, flat patches with target 0",
-    MAE_CONFIG, mae_needs, create_mae2022};
+    .name = "mae2022", .summary = "masked autoencoding as published: floor of the kept count, flat patches with target 0",
+    .config = MAE_CONFIG, .needs = mae_needs, .draws = draws_mae2022, .asks = asks, .create = create_mae2022};

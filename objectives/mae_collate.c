@@ -44,7 +44,6 @@ static void free_rows(sn_mae_rows *r) {
 void sn_mae_free_work(void *work) {
   sn_mae_work *w = work;
   if (w == NULL) return;
-  sn_encoder_input_destroy(w->input);
   sn_free(w->decoder_index);
   sn_free(w->decoder_tokens);
   sn_free(w->mask_rows);
@@ -54,9 +53,6 @@ void sn_mae_free_work(void *work) {
   sn_free(w->rope_units);
   free_rows(&w->hidden);
   free_rows(&w->visible);
-  sn_free(w->pool_offsets);
-  sn_free(w->pool_rows);
-  sn_free(w->pool_class);
   sn_free(w->neuro);
   sn_free(w->neuro_valid);
   sn_free(w->neuro_weights);
@@ -74,12 +70,8 @@ static sn_status allocate_rows(const sn_mae *m, sn_mae_rows *r, int64_t slots, b
   return SN_OK;
 }
 
-static sn_status allocate_pooling(const sn_mae *m, sn_mae_work *w, sn_error *err) {
+static sn_status allocate_terms(const sn_mae *m, sn_mae_work *w, sn_error *err) {
   const int64_t n = m->pack_samples;
-  if (m->pooled_group < 0 && m->neuro_group < 0) return SN_OK;
-  if (sn_encoder_has_class_token(m->encoder))
-    SN_TRY(sn_alloc(&w->pool_class, n, sizeof *w->pool_class, "mae work", err));
-  SN_TRY(sn_alloc(&w->pool_offsets, n + 1, sizeof *w->pool_offsets, "mae work", err));
   if (m->pooled_group >= 0) SN_TRY(sn_alloc(&w->mask_rows, m->decoder_rows, sizeof *w->mask_rows, "mae work", err));
   if (m->neuro_group < 0) return SN_OK;
   SN_TRY(sn_alloc(&w->neuro, n * m->neuro_width, sizeof *w->neuro, "mae work", err));
@@ -100,42 +92,12 @@ static sn_status allocate_work(const sn_mae *m, const sn_token_batch *batch, boo
   SN_TRY_GOTO(sn_alloc(&w->offsets, batch->n_samples + 1, sizeof *w->offsets, "mae work", err), fail);
   SN_TRY_GOTO(allocate_rows(m, &w->hidden, m->masked_slots, with_valid, err), fail);
   SN_TRY_GOTO(allocate_rows(m, &w->visible, m->visible_group >= 0 ? m->visible_slots : 0, with_valid, err), fail);
-  SN_TRY_GOTO(allocate_pooling(m, w, err), fail);
+  SN_TRY_GOTO(allocate_terms(m, w, err), fail);
   *out = w;
   return SN_OK;
 fail:
   sn_mae_free_work(w);
   return status;
-}
-
-/* --- masks -------------------------------------------------------------------------------------------------------- */
-
-/* Masks of every sample. visible: token indices, visible_offsets (n_samples + 1). A sample that cannot be masked has
- * neither visible nor hidden tokens. */
-static sn_status draw_masks(const sn_mae *m, const sn_token_batch *batch, const uint64_t *epochs, uint8_t *masked,
-                            int64_t *visible, int64_t *visible_offsets, int64_t *counters, sn_error *err) {
-  int64_t n_visible = 0;
-  for (int64_t s = 0; s < batch->n_samples; s++) {
-    const int64_t first = batch->offsets[s], n = batch->offsets[s + 1] - first;
-    int64_t n_masked = 0;
-    sn_mask_tokens tokens = {.n = n, .coordinates = batch->coordinates + 4 * first,
-                             .channels = batch->channels + first, .positions = batch->positions + first,
-                             .series = batch->series + first};
-    sn_random random = sn_random_at(m->seed, SN_PURPOSE_MASK, epochs[s], batch->sample_ids[s]);
-    SN_TRY(m->sampler(&tokens, &m->mask, &random, masked + first, &n_masked, err));
-    visible_offsets[s] = n_visible;
-    if (n_masked == 0 || n_masked == n) {
-      counters[SN_MAE_COUNT_UNMASKABLE]++;
-      memset(masked + first, 2, (size_t)n); /* neither visible nor hidden */
-      continue;
-    }
-    for (int64_t i = first; i < first + n; i++)
-      if (!masked[i]) visible[n_visible++] = i;
-    counters[SN_MAE_COUNT_MASKED] += n_masked;
-    counters[SN_MAE_COUNT_VISIBLE] += n - n_masked;
-  }
-  visible_offsets[batch->n_samples] = n_visible;
-  return SN_OK;
 }
 
 /* --- targets ------------------------------------------------------------------------------------------------------ */
@@ -191,7 +153,7 @@ static void weigh(const sn_mae *m, sn_mae_rows *r, int64_t first) {
 }
 
 /* The statistics of each masked sample's window, standardised. */
-static sn_status take_neuro(const sn_mae *m, const sn_token_batch *batch, const uint8_t *masked, sn_mae_work *w,
+static sn_status take_neuro(const sn_mae *m, const sn_token_batch *batch, const sn_pass *pass, sn_mae_work *w,
                             sn_error *err) {
   const int64_t W = m->neuro_width;
   if (m->neuro_group < 0) return SN_OK;
@@ -199,9 +161,8 @@ static sn_status take_neuro(const sn_mae *m, const sn_token_batch *batch, const 
   if (t == NULL || t->spec.per_token || t->spec.width != W)
     return sn_fail(err, SN_E_STATE, "mae: a pack carries no target 'neuro' of %lld values a sample", (long long)W);
   for (int64_t s = 0; s < batch->n_samples; s++) {
-    const int64_t first = batch->offsets[s];
     bool any = false;
-    if (batch->offsets[s + 1] == first || masked[first] == 2) continue;
+    if (!pass->usable[s]) continue;
     memcpy(w->neuro + s * W, t->values + s * W, (size_t)W * sizeof *w->neuro);
     memcpy(w->neuro_valid + s * W, t->valid + s * W, (size_t)W);
     standardize(m->neuro_mean, m->neuro_std, w->neuro + s * W, w->neuro_valid + s * W, W);
@@ -224,30 +185,31 @@ static void place_row(const sn_mae *m, const sn_token_batch *batch, int64_t t, i
 
 /* One sample: its class token and all of its tokens.  Of latent sources only the tokens that are asked for, each as a query:
  * what is known of the sample stands in the latents. */
-static sn_status lay_out_sample(const sn_mae *m, const sn_token_batch *batch, int64_t s, const uint8_t *masked,
+static sn_status lay_out_sample(const sn_mae *m, const sn_token_batch *batch, int64_t s, const sn_pass *pass,
                                 const value_rows *from, sn_mae_work *w, int64_t *row, sn_error *err) {
   const bool latent = m->queries != NULL;
-  int64_t encoder_row = w->input->offsets[s];
+  int64_t encoder_row = pass->input->offsets[s];
   if (sn_encoder_has_class_token(m->encoder) && !latent)
     w->decoder_index[(*row)++] = (int32_t)encoder_row; /* registers are left behind */
   encoder_row += sn_encoder_n_special(m->encoder);
   for (int64_t t = batch->offsets[s]; t < batch->offsets[s + 1]; t++) {
-    if (latent && !masked[t] && m->visible_group < 0) continue;
+    const bool hidden = pass->state[t] == SN_TOKEN_ASKED;
+    if (pass->state[t] == SN_TOKEN_LEFT || (latent && !hidden && m->visible_group < 0)) continue;
     if (*row >= m->decoder_rows) return sn_fail(err, SN_E_STATE, "mae: more than %lld decoder rows", (long long)m->decoder_rows);
-    place_row(m, batch, t, *row, masked[t] || latent ? -1 : encoder_row++, w);
-    if (masked[t]) SN_TRY(add_target(m, &w->hidden, from, t, *row, s, w->counters, err));
+    place_row(m, batch, t, *row, hidden || latent ? -1 : encoder_row++, w);
+    if (hidden) SN_TRY(add_target(m, &w->hidden, from, t, *row, s, w->counters, err));
     else if (m->visible_group >= 0) SN_TRY(add_target(m, &w->visible, from, t, *row, s, NULL, err));
     (*row)++;
   }
-  if (!latent && encoder_row != w->input->offsets[s + 1])
+  if (!latent && encoder_row != pass->input->offsets[s + 1])
     return sn_fail(err, SN_E_STATE, "mae: sample %lld has %lld encoder rows, %lld were used", (long long)s,
-                   (long long)(w->input->offsets[s + 1] - w->input->offsets[s]),
-                   (long long)(encoder_row - w->input->offsets[s]));
+                   (long long)(pass->input->offsets[s + 1] - pass->input->offsets[s]),
+                   (long long)(encoder_row - pass->input->offsets[s]));
   return SN_OK;
 }
 
 /* Rows of the decoder and targets of the tokens. */
-static sn_status lay_out_decoder(const sn_mae *m, const sn_token_batch *batch, const uint8_t *masked,
+static sn_status lay_out_decoder(const sn_mae *m, const sn_token_batch *batch, const sn_pass *pass,
                                  const value_rows *from, sn_mae_work *w, sn_error *err) {
   int64_t row = 0;
   for (int64_t r = 0; r < m->decoder_rows; r++) {
@@ -255,10 +217,10 @@ static sn_status lay_out_decoder(const sn_mae *m, const sn_token_batch *batch, c
     w->decoder_tokens[r] = -1;
   }
   for (int64_t s = 0; s < batch->n_samples; s++) {
-    const int64_t first = batch->offsets[s], first_hidden = w->hidden.n, first_visible = w->visible.n;
+    const int64_t first_hidden = w->hidden.n, first_visible = w->visible.n;
     w->offsets[s] = row;
-    if (batch->offsets[s + 1] > first && masked[first] == 2) continue;
-    SN_TRY(lay_out_sample(m, batch, s, masked, from, w, &row, err));
+    if (!pass->usable[s]) continue;
+    SN_TRY(lay_out_sample(m, batch, s, pass, from, w, &row, err));
     weigh(m, &w->hidden, first_hidden);
     weigh(m, &w->visible, first_visible);
   }
@@ -290,27 +252,6 @@ done:
   return status;
 }
 
-/* Which rows of the encoder's output a sample's pooled token comes from: all but the special ones. */
-static sn_status lay_out_pooling(const sn_mae *m, sn_mae_work *w, sn_error *err) {
-  const sn_encoder_input *in = w->input;
-  const int64_t n_special = sn_encoder_n_special(m->encoder);
-  int64_t n = 0;
-  if (w->pool_offsets == NULL) return SN_OK;
-  w->n_pool_rows = in->n_latent_rows > 0 ? in->n_latent_rows : m->visible_slots;
-  if (n_special > 0 && w->pool_class == NULL)
-    SN_TRY(sn_alloc(&w->pool_rows, w->n_pool_rows, sizeof *w->pool_rows, "mae work", err));
-  for (int64_t s = 0; s < m->pack_samples; s++) {
-    const bool used = s < w->n_samples;
-    w->pool_offsets[s] = n;
-    if (w->pool_class != NULL) w->pool_class[s] = used ? (int32_t)in->offsets[s] : -2;
-    for (int64_t r = used ? in->offsets[s] + n_special : 0; used && r < in->offsets[s + 1]; r++, n++)
-      if (w->pool_rows != NULL) w->pool_rows[n] = (int32_t)r;
-  }
-  w->pool_offsets[m->pack_samples] = n;
-  for (; w->pool_rows != NULL && n < w->n_pool_rows; n++) w->pool_rows[n] = -2;
-  return SN_OK;
-}
-
 /* The audit: a token with loss is one that the decoder saw only as a mask token (those of the visible term, which is a
  * reconstruction of what was seen, only as themselves). */
 static sn_status audit(const sn_mae *m, const sn_mae_work *w, sn_error *err) {
@@ -325,27 +266,19 @@ static sn_status audit(const sn_mae *m, const sn_mae_work *w, sn_error *err) {
   return SN_OK;
 }
 
-sn_status sn_mae_collate(const sn_objective *self, const sn_token_batch *batch, const uint64_t *epochs, void **work,
-                         sn_error *err) {
+sn_status sn_mae_collate(const sn_term *self, const sn_token_batch *batch, const sn_pass *pass, const uint64_t *epochs,
+                         void **work, sn_error *err) {
   const sn_mae *m = self->self;
   sn_mae_work *w = NULL;
-  uint8_t *masked = NULL;
-  int64_t *visible = NULL, *visible_offsets = NULL;
   value_rows from;
   sn_status status;
   SN_TRY_GOTO(find_values(m, batch, &from, err), fail);
   SN_TRY_GOTO(allocate_work(m, batch, from.valid != NULL, &w, err), fail);
-  SN_TRY_GOTO(sn_alloc(&masked, batch->n_tokens, sizeof *masked, "mae masks", err), fail);
-  SN_TRY_GOTO(sn_alloc(&visible, batch->n_tokens, sizeof *visible, "mae masks", err), fail);
-  SN_TRY_GOTO(sn_alloc(&visible_offsets, batch->n_samples + 1, sizeof *visible_offsets, "mae masks", err), fail);
-  SN_TRY_GOTO(draw_masks(m, batch, epochs, masked, visible, visible_offsets, w->counters, err), fail);
-  SN_TRY_GOTO(sn_encoder_input_create_at(m->encoder, batch, visible, visible_offsets, m->visible_slots, m->pack_samples,
-                                         epochs, m->residual, &w->input, err),
-              fail);
-  SN_TRY_GOTO(lay_out_decoder(m, batch, masked, &from, w, err), fail);
+  w->counters[SN_MAE_COUNT_MASKED] = pass->n_asked;
+  w->counters[SN_MAE_COUNT_VISIBLE] = pass->n_shown;
+  SN_TRY_GOTO(lay_out_decoder(m, batch, pass, &from, w, err), fail);
   SN_TRY_GOTO(audit(m, w, err), fail);
-  SN_TRY_GOTO(lay_out_pooling(m, w, err), fail);
-  SN_TRY_GOTO(take_neuro(m, batch, masked, w, err), fail);
+  SN_TRY_GOTO(take_neuro(m, batch, pass, w, err), fail);
   SN_TRY_GOTO(make_patterns(m, batch, w, err), fail);
   SN_TRY_GOTO(sn_positions_prepare(m->places, batch, w->decoder_tokens, m->decoder_rows, epochs, m->residual, &w->places,
                                    err),
@@ -354,8 +287,5 @@ sn_status sn_mae_collate(const sn_objective *self, const sn_token_batch *batch, 
   w = NULL;
 fail:
   sn_mae_free_work(w);
-  sn_free(masked);
-  sn_free(visible);
-  sn_free(visible_offsets);
   return status;
 }

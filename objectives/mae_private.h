@@ -5,13 +5,12 @@
 #include "encoders/cross_block.h"
 #include "kernels/masked_patch_loss/masked_patch_loss.h"
 #include "objectives/mae.h"
-#include "objectives/masks/mask.h"
+#include "objectives/term.h"
 
-enum { SN_MAE_COUNT_MASKED, SN_MAE_COUNT_VISIBLE, SN_MAE_COUNT_FLAT, SN_MAE_COUNT_INVALID, SN_MAE_COUNT_UNMASKABLE,
-       SN_MAE_N_COUNTERS };
+enum { SN_MAE_COUNT_MASKED, SN_MAE_COUNT_VISIBLE, SN_MAE_COUNT_FLAT, SN_MAE_COUNT_INVALID, SN_MAE_N_COUNTERS };
 
 typedef struct sn_mae {
-  sn_objective base;
+  sn_term base;
   sn_encoder *encoder;
   sn_backbone *decoder;
   sn_positions *places;           /* of the decoder: the encoder's encoding in its own width */
@@ -22,8 +21,6 @@ typedef struct sn_mae {
   sn_param *embed_weight, *embed_bias, *mask_token, *head_weight, *head_bias;
   sn_param *pooled_weight[3], *pooled_bias[3]; /* pooled token to width, hidden layer, patch */
   sn_param *neuro_weight, *neuro_bias;
-  sn_mask_sampler sampler;
-  sn_mask_options mask;
   sn_mae_target target;           /* NORMALISED or RAW, of the values named below */
   const char *target_name;        /* target that the loader delivers; NULL: the tokens themselves */
   int64_t target_width;
@@ -35,7 +32,6 @@ typedef struct sn_mae {
   bool keep_flat, sample_mean, rope;
   int64_t width;                  /* of the decoder */
   int64_t P;
-  uint64_t seed;
   int64_t pack_samples;
   int64_t visible_slots, masked_slots, decoder_rows;
   sn_dtype residual;
@@ -53,7 +49,6 @@ typedef struct sn_mae_rows {
 } sn_mae_rows;
 
 typedef struct sn_mae_work {
-  sn_encoder_input *input;   /* the visible tokens */
   int64_t n_samples;
   int32_t *decoder_index;    /* (decoder_rows) row of the encoder's output, -1 mask token, -2 beyond */
   int64_t *decoder_tokens;   /* (decoder_rows) token of the batch, -1: class token or beyond */
@@ -63,10 +58,6 @@ typedef struct sn_mae_work {
   int64_t *offsets;          /* (n_samples + 1) rows of the decoder */
   float *rope_units;         /* (decoder_rows) */
   sn_mae_rows hidden, visible; /* visible: slots 0 when visible tokens carry no loss */
-  int64_t *pool_offsets;     /* (pack_samples + 1) pooled rows of each sample, empty ones behind the last; NULL: not pooled */
-  int64_t n_pool_rows;
-  int32_t *pool_rows;        /* (n_pool_rows) encoder row of each, -2 beyond; NULL: the encoder's rows as they are */
-  int32_t *pool_class;       /* (pack_samples) row of each class token, -2 beyond; NULL without one */
   float *neuro;              /* (pack_samples, neuro_width) standardised; NULL: none */
   uint8_t *neuro_valid;      /* (pack_samples, neuro_width) */
   float *neuro_weights;      /* (pack_samples) 1 or 0 */
@@ -74,8 +65,8 @@ typedef struct sn_mae_work {
   int64_t counters[SN_MAE_N_COUNTERS];
 } sn_mae_work;
 
-SN_MUST_CHECK sn_status sn_mae_collate(const sn_objective *self, const sn_token_batch *batch, const uint64_t *epochs,
-                                       void **work, sn_error *err);
+SN_MUST_CHECK sn_status sn_mae_collate(const sn_term *self, const sn_token_batch *batch, const sn_pass *pass,
+                                       const uint64_t *epochs, void **work, sn_error *err);
 void sn_mae_free_work(void *work);
 
 #endif

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "objectives/mix.h"
+
 #define SN_OBJECTIVE(name) extern const sn_objective_kind sn_objective_kind_##name;
 #include "objectives/objectives.def"
 #undef SN_OBJECTIVE
@@ -14,36 +16,43 @@ const sn_objective_kind *const sn_objective_kinds[] = {
 const int64_t sn_n_objective_kinds = sizeof sn_objective_kinds / sizeof sn_objective_kinds[0];
 
 const sn_config_entry sn_objective_config[] = {
-    {"objective.name", SN_CONFIG_TEXT, "mae", 0, 0, NULL, NULL, "what is learned: `sonde pretrain --help` lists them"},
+    {"objective.name", SN_CONFIG_TEXT, "mae", 0, 0, NULL, NULL,
+     "what is learned, several terms joined by +: `sonde pretrain --help` lists them"},
+    {"objective.weights", SN_CONFIG_TEXTS, "", 0, 0, NULL, NULL,
+     "one for each term, default 1: a number, or steps and values such as '0:0 1000:0.5'"},
     {NULL, 0, NULL, 0, 0, NULL, NULL, NULL}};
 
-enum { MOST_KINDS = 64 };
-
-static sn_status find_kind(const sn_config *config, const sn_objective_kind **out, sn_error *err) {
-  const char *name = sn_config_text(config, "objective.name");
-  const char *names[MOST_KINDS];
-  for (int64_t i = 0; i < sn_n_objective_kinds; i++) {
-    names[i] = sn_objective_kinds[i]->name;
-    if (strcmp(name, names[i]) != 0) continue;
-    *out = sn_objective_kinds[i];
-    return SN_OK;
-  }
-  const char *near = sn_nearest_name(name, names, sn_n_objective_kinds);
-  return sn_fail(err, SN_E_ARGUMENT, "objective.name '%s' is not known%s%s%s", name, near ? ", did you mean '" : "",
-                 near ? near : "", near ? "'?" : "");
+sn_status sn_objective_create(const sn_objective_setup *setup, sn_objective **out, sn_error *err) {
+  return sn_mix_create(setup, out, err);
 }
 
-sn_status sn_objective_create(const sn_objective_setup *setup, sn_objective **out, sn_error *err) {
-  const sn_objective_kind *kind;
-  SN_TRY(find_kind(setup->config, &kind, err));
-  return kind->create(setup, out, err);
+/* Two terms may ask for different groups of windows: the larger group holds the smaller one's positives. */
+static sn_status join_sampling(sn_sampling *a, const sn_sampling *b, sn_error *err) {
+  if (b->n_views > a->n_views) a->n_views = b->n_views;
+  if (b->by == SN_GROUP_NONE) return SN_OK;
+  if (a->by != SN_GROUP_NONE && (a->by != b->by || a->adjacent != b->adjacent))
+    return sn_fail(err, SN_E_ARGUMENT, "objective.name: its terms want windows to come together in different ways (one of a "
+                   "recording, one of a subject, or one of neighbours): give both the same positives");
+  a->by = b->by;
+  a->adjacent = b->adjacent;
+  if (b->group > a->group) a->group = b->group;
+  return SN_OK;
 }
 
 sn_status sn_objective_get_needs(const sn_config *config, sn_objective_needs *needs, sn_error *err) {
-  const sn_objective_kind *kind;
+  const sn_objective_kind *kinds[SN_MOST_TERMS];
+  sn_weight_schedule weights[SN_MOST_TERMS];
+  int n;
   *needs = (sn_objective_needs){0};
-  SN_TRY(find_kind(config, &kind, err));
-  return kind->needs != NULL ? kind->needs(config, needs, err) : SN_OK;
+  SN_TRY(sn_mix_terms(config, kinds, weights, &n, err));
+  for (int i = 0; i < n; i++) {
+    sn_objective_needs own = {0};
+    if (kinds[i]->needs != NULL) SN_TRY(kinds[i]->needs(config, &own, err));
+    needs->moving_average = needs->moving_average || kinds[i]->asks(config).target;
+    SN_TRY(join_sampling(&needs->sampling, &own.sampling, err));
+    for (int k = 0; k < own.n_targets; k++) SN_TRY(sn_objective_need(needs, own.targets[k], err));
+  }
+  return SN_OK;
 }
 
 sn_status sn_objective_need(sn_objective_needs *needs, const char *target, sn_error *err) {

@@ -1,0 +1,50 @@
+/* What of a sample the encoder is shown, and what is asked for: one context and any number of blocks of target tokens.
+ *
+ * A mask (mask.h) is the case of one block that holds every hidden token.  The samplers of joint-embedding prediction draw
+ * several blocks, which may overlap one another but never the context.  Tokens that are neither shown nor asked for take no
+ * part.  Samplers see coordinates and channel identity only, and draw from the random stream that they are given. */
+#ifndef SN_OBJECTIVES_BLOCKS_H
+#define SN_OBJECTIVES_BLOCKS_H
+
+#include "objectives/masks/mask.h"
+
+enum { SN_MOST_BLOCKS = 16 };
+enum { SN_TOKEN_SHOWN = 0, SN_TOKEN_ASKED = 1, SN_TOKEN_LEFT = 2 };
+
+/* Settings of every sampler; each reads its own. */
+typedef struct sn_block_options {
+  sn_mask_sampler mask;            /* of the samplers that are masks */
+  sn_mask_options mask_options;
+  int64_t n_blocks;                /* multiblock: target blocks */
+  double scale_least, scale_most;  /* multiblock: share of the grid that a target block takes */
+  double aspect_least, aspect_most;
+  double context_least, context_most; /* multiblock: share of the grid of the context block before targets are taken out;
+                                         timeblocks: share of times that is shown */
+  int64_t least_shown;             /* a draw that shows fewer is drawn again, and at last the sample is left alone */
+  int64_t block_patches;           /* timeblocks: shortest stretch of one kind, in patches */
+  double radius;                   /* disc: in head diameters */
+  double future_least, future_most;/* future: share of times, at the end, that is asked for */
+  bool compat;                     /* multiblock: the quirks of ijepa2023, see multiblock */
+} sn_block_options;
+
+/* One sample's draw. */
+typedef struct sn_blocks {
+  int64_t n_blocks;                /* 0: the sample cannot be masked and takes no part */
+  int64_t offsets[SN_MOST_BLOCKS + 1];
+  int64_t *tokens;                 /* (offsets[n_blocks]) ascending within a block; room for sn_block_kind.most_asked */
+  uint8_t *state;                  /* (n) SN_TOKEN_SHOWN, SN_TOKEN_ASKED (in at least one block), SN_TOKEN_LEFT */
+} sn_blocks;
+
+typedef struct sn_block_kind {
+  const char *name;
+  /* out comes with memory and state all SN_TOKEN_LEFT. SN_E_ARGUMENT: tokens that it cannot work on (no places). */
+  sn_status (*draw)(const sn_mask_tokens *tokens, const sn_block_options *options, sn_random *random, sn_blocks *out,
+                    sn_error *err);
+  /* Upper bounds for any sample of n tokens: shown, tokens over all blocks together, blocks. */
+  void (*bounds)(const sn_block_options *options, int64_t n, int64_t *shown, int64_t *asked, int64_t *n_blocks);
+} sn_block_kind;
+
+/* The masks of mask.h, by name: one block. "none": every token is shown and nothing asked for (n_blocks 1, empty). */
+extern const sn_block_kind sn_blocks_mask, sn_blocks_none;
+
+#endif
