@@ -56,7 +56,7 @@ sn_status sn_model_load(const char *run, const sn_config *config, int64_t step, 
   const sn_config *phase = NULL;
   SN_TRY_GOTO(sn_phases_config_at(config, state->step, &phase, err), done);
   SN_TRY_GOTO(sn_model_create(phase, &shape, SN_F32, 0, true, &model, err), done);
-  if (use_ema && !(sn_config_real(phase, "train.ema") > 0)) {
+  if (use_ema && !sn_model_keeps_average(phase)) {
     status = sn_fail(err, SN_E_ARGUMENT, "%s: no moving average of the weights was kept (train.ema is 0): leave out --ema", run);
     goto done;
   }
@@ -68,6 +68,12 @@ done:
   sn_json_destroy(json);
   sn_free(path);
   return status;
+}
+
+bool sn_model_keeps_average(const sn_config *config) {
+  sn_objective_needs needs;
+  if (sn_config_real(config, "train.ema") > 0) return true;
+  return sn_objective_get_needs(config, &needs, NULL) == SN_OK && needs.moving_average;
 }
 
 void sn_model_destroy(sn_model *model) {

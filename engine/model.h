@@ -35,6 +35,9 @@ SN_MUST_CHECK sn_status sn_model_create(const sn_config *config, const sn_model_
  * of its phases that of the checkpoint is taken. state may be NULL. */
 SN_MUST_CHECK sn_status sn_model_load(const char *run, const sn_config *config, int64_t step, bool use_ema,
                                       const sn_log *log, sn_model **out, sn_train_state *state, sn_error *err);
+/* Whether training under this configuration keeps a moving average of the weights: train.ema, or an objective that has it as
+ * its target. */
+bool sn_model_keeps_average(const sn_config *config);
 void sn_model_destroy(sn_model *model); /* accepts NULL */
 
 #endif

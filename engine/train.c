@@ -69,6 +69,11 @@ static const sn_config *settings(const trainer *t) {
   return own != NULL ? own : t->config;
 }
 
+/* A task has no target encoder, whatever the run that it begins from was trained with. */
+static bool keeps_average(const trainer *t) {
+  return t->options->task == NULL ? sn_model_keeps_average(settings(t)) : sn_config_real(settings(t), "train.ema") > 0;
+}
+
 static sn_status read_settings(trainer *t, sn_error *err) {
   const sn_config *c = settings(t);
   const sn_train_phase *p = &t->task.phases[t->phase];
@@ -321,6 +326,9 @@ static sn_status begin_phase(trainer *t, sn_error *err) {
   sn_step_engine_destroy(t->engine);
   t->engine = NULL;
   t->in_phase = 0;
+  sn_objective *o = t->model->objective;
+  o->first_step = (uint64_t)t->task.phases[t->phase].first;
+  if (o->vtable->begin != NULL) SN_TRY(o->vtable->begin(o, err));
   return sn_step_engine_create(t->device, t->model->params, t->model->objective, t->residual, t->product, t->comm,
                                &t->engine, err);
 }
@@ -359,7 +367,7 @@ static sn_status renew_model(trainer *t, sn_error *err) {
   SN_TRY_GOTO(make_model(t, &model, err), done);
   SN_TRY_GOTO(sn_phases_carry(settings(t), t->model->params, model->params, false, &report, err), done);
   SN_TRY_GOTO(fit_statistics(t, model, err), done);
-  SN_TRY_GOTO(sn_params_prepare_training(model->params, sn_config_real(settings(t), "train.ema") > 0, err), done);
+  SN_TRY_GOTO(sn_params_prepare_training(model->params, keeps_average(t), err), done);
   sn_phases_carry_state(settings(t), t->model->params, model->params, moments);
   SN_TRY_GOTO(close_loader(t, &ledger, err), done); /* its threads use the old model */
   sn_step_engine_destroy(t->engine);                /* and so does this */
@@ -411,7 +419,7 @@ static sn_status set_up_model(trainer *t, sn_train_result *result, sn_error *err
     if (t->comm->rank == 0) SN_TRY_GOTO(sn_init_inherit(t->config, t->options->run, err), done);
   }
   if (!result->resumed) SN_TRY_GOTO(fit_statistics(t, t->model, err), done);
-  SN_TRY_GOTO(sn_params_prepare_training(t->model->params, sn_config_real(settings(t), "train.ema") > 0, err), done);
+  SN_TRY_GOTO(sn_params_prepare_training(t->model->params, keeps_average(t), err), done);
   fill_identity(t);
   SN_TRY_GOTO(sn_make_directories(t->options->run, err), done);
   if (result->resumed) SN_TRY_GOTO(load_checkpoint(t, path, &old, err), done);
@@ -554,7 +562,7 @@ static sn_status update(trainer *t, const sn_step *step, sn_step_sums *sums, dou
   *did_update = false;
   SN_TRY(sn_alloc(&works, step->n_packs, sizeof *works, "packs of a step", err));
   for (int64_t i = 0; i < step->n_packs; i++) works[i] = step->packs[i].work;
-  status = sn_step_gradients(t->engine, step->n_packs, works, (uint64_t)t->state.step, sums, err);
+  status = sn_step_gradients(t->engine, step->n_packs, works, (uint64_t)t->state.step, -1, sums, err);
   sn_free(works);
   if (status != SN_OK) return status;
   if (!sums->has_terms) {
@@ -562,6 +570,8 @@ static sn_status update(trainer *t, const sn_step *step, sn_step_sums *sums, dou
     return SN_OK;
   }
   updated->finite = isfinite(sums->loss);
+  const sn_objective *o = t->model->objective;
+  if (o->vtable->momentum != NULL) t->optimizer.ema = o->vtable->momentum(o, (uint64_t)t->state.step);
   if (updated->finite)
     SN_TRY(sn_optimizer_step(t->device, t->model->params, &t->optimizer, lr,
                              t->state.updates - t->state.phase_updates + 1, updated, err));

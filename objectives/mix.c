@@ -34,8 +34,6 @@ typedef struct mix_work {
   void (*free_term[SN_MOST_TERMS])(void *work);
 } mix_work;
 
-enum { COUNT_UNMASKABLE, N_COUNTERS }; /* of the pass itself */
-
 /* --- weights ------------------------------------------------------------------------------------------------------ */
 
 sn_status sn_weight_parse(const char *text, sn_weight_schedule *out, sn_error *err) {
@@ -109,7 +107,7 @@ sn_status sn_mix_terms(const sn_config *config, const sn_objective_kind **kinds,
   if (strlen(text) >= sizeof copy) return sn_fail(err, SN_E_ARGUMENT, "objective.name: '%.40s...' is too long", text);
   strcpy(copy, text);
   for (char *name; (name = strsep(&rest, "+")) != NULL; n_named++) {
-    const sn_objective_kind *kind;
+    const sn_objective_kind *kind = NULL;
     sn_weight_schedule weight = {.n = 1, .values = {1}};
     SN_TRY(find_kind(name, &kind, err));
     for (int i = 0; i < *n; i++)
@@ -185,7 +183,7 @@ fail:
 static void counts(const sn_objective *self, const void *work, double *group_counts, int64_t *counters) {
   const mix *m = self->self;
   const mix_work *w = work;
-  counters[COUNT_UNMASKABLE] += w->pass->n_unmaskable;
+  counters[m->base.n_counters - 1] += w->pass->n_unmaskable;
   for (int i = 0; i < m->n_terms; i++)
     if (m->terms[i]->vtable->counts != NULL)
       m->terms[i]->vtable->counts(m->terms[i], w->pass, w->terms[i], group_counts + m->first_group[i],
@@ -305,7 +303,7 @@ static sn_status take_term(mix *m, int i, sn_error *err) {
   const sn_term *t = m->terms[i];
   const char *name = m->kinds[i]->name;
   sn_objective *b = &m->base;
-  if (b->n_groups + t->n_groups > SN_MAX_GROUPS || b->n_counters + t->n_counters > SN_MAX_COUNTERS ||
+  if (b->n_groups + t->n_groups > SN_MAX_GROUPS || b->n_counters + t->n_counters >= SN_MAX_COUNTERS ||
       b->n_scales + t->n_scales > SN_MOST_TARGETS)
     return sn_fail(err, SN_E_UNSUPPORTED, "objective: too many terms together");
   m->first_group[i] = b->n_groups;
@@ -362,7 +360,7 @@ sn_status sn_mix_create(const sn_objective_setup *setup, sn_objective **out, sn_
   bool needs_target = false;
   sn_status status;
   SN_TRY(sn_alloc(&m, 1, sizeof *m, "objective", err));
-  m->base = (sn_objective){.vtable = &VTABLE, .n_counters = N_COUNTERS, .counters = {"unmaskable_samples"}, .self = m};
+  m->base = (sn_objective){.vtable = &VTABLE, .self = m};
   m->encoder = setup->encoder;
   m->params = setup->params;
   m->config = setup->config;
@@ -379,6 +377,7 @@ sn_status sn_mix_create(const sn_objective_setup *setup, sn_objective **out, sn_
     SN_TRY_GOTO(m->kinds[i]->create(&term, &m->terms[i], err), fail);
     SN_TRY_GOTO(take_term(m, i, err), fail);
   }
+  m->base.counters[m->base.n_counters++] = "unmaskable_samples"; /* of the pass itself */
   *out = &m->base;
   return SN_OK;
 fail:

@@ -31,8 +31,8 @@ typedef struct sn_term_vtable {
   void (*counts)(const sn_term *self, const sn_pass *pass, const void *work, double *group_counts, int64_t *counters);
   sn_status (*loss)(sn_term *self, sn_tape *tape, const void *work, const sn_forward *forward, sn_value **sums,
                     sn_error *err);
-  /* rows (n, C) residual type, infos (n). Fills sums, counts and counters of this term alone; a group without terms keeps
-   * sum NULL and count 0. */
+  /* rows (n, C) residual type, infos (n). Fills sums, counts and counters of this term alone; a group without terms has count
+   * 0.  What is recorded must not depend on infos: memory is measured once. */
   sn_status (*couple)(sn_term *self, sn_tape *tape, sn_value *rows, const sn_row_info *infos, int64_t n, uint64_t step,
                       sn_value **sums, double *counts, int64_t *counters, sn_error *err);
   sn_status (*after_step)(sn_term *self, uint64_t step, sn_error *err); /* NULL: nothing */

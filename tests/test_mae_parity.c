@@ -182,7 +182,7 @@ static void run_steps(sn_dtype dtype, double first_loss, double gradient, double
     for (int s = 0; s < S; s++) epochs[s] = (uint64_t)step;
     const sn_objective_vtable *v = model->objective->vtable;
     assert_int_equal(v->collate(model->objective, batch, epochs, &work, &err), SN_OK);
-    if (sn_step_gradients(engine, 1, &work, (uint64_t)step, &sums, &err) != SN_OK) fail_msg("%s", err.message);
+    if (sn_step_gradients(engine, 1, &work, (uint64_t)step, -1, &sums, &err) != SN_OK) fail_msg("%s", err.message);
     v->free_work(work);
     if (step == 0) check_gradients(model->params, gradient);
     const double difference = differs(sums.loss, G.loss[step]);

@@ -100,7 +100,7 @@ static sn_step_sums run(bench *b) {
   sn_error err;
   void *work;
   if (v->collate(b->model->objective, b->batch, epochs, &work, &err) != SN_OK) fail_msg("%s", err.message);
-  if (sn_step_gradients(b->engine, 1, &work, 0, &sums, &err) != SN_OK) fail_msg("%s", err.message);
+  if (sn_step_gradients(b->engine, 1, &work, 0, -1, &sums, &err) != SN_OK) fail_msg("%s", err.message);
   v->free_work(work);
   return sums;
 }

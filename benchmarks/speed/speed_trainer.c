@@ -174,7 +174,7 @@ sn_status sn_speed_trainer_step(sn_speed_trainer *t, const sn_step *step, double
   void *works[1] = {step->packs[0].work};
   sn_optimizer_result updated;
   const double start = sn_speed_now_ms(t->cpu_time);
-  SN_TRY(sn_step_gradients(t->engine, 1, works, (uint64_t)t->updates, &t->sums, err));
+  SN_TRY(sn_step_gradients(t->engine, 1, works, (uint64_t)t->updates, -1, &t->sums, err));
   if (!t->sums.has_terms) return sn_fail(err, SN_E_STATE, "benchmark: a step without a target");
   SN_TRY(sn_optimizer_step(t->device, t->model->params, &t->optimizer, t->lr, ++t->updates, &updated, err));
   *ms = sn_speed_now_ms(t->cpu_time) - start;
