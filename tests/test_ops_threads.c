@@ -23,6 +23,7 @@
 #include "kernels/masked_patch_loss/masked_patch_loss.h"
 #include "kernels/op_rules.h"
 #include "kernels/op_verify.h"
+#include "kernels/pair_contrast/pair_contrast.h"
 #include "kernels/rmsnorm/rmsnorm.h"
 #include "kernels/scale/scale.h"
 #include "kernels/scatter_rows/scatter_rows.h"
@@ -57,6 +58,10 @@ static const sn_segment_std_attr segment_std = {{offsets, 5}, 1e-5};
 static const sn_softmax_xent_attr xent = {labels, ROWS, NULL, 0.1, false};
 static const sn_smooth_l1_attr smooth = {1.0};
 static const sn_l2_normalize_attr l2 = {1e-12};
+static const sn_pair_contrast_attr contrast = {0.1};
+static void pair_weights(int64_t count, double *weight) {
+  for (int64_t i = 0; i < count; i++) weight[i] = i % 5 == 0 ? 0.5 : i % 7 == 1 ? -1.0 : 0.0;
+}
 
 #define X SN_S2(ROWS, WIDTH)
 #define XB SN_S2B(ROWS, WIDTH)
@@ -89,6 +94,8 @@ static const sn_op_sample large[] = {
     {.name = "bce_logits", .n_in = 3, .in = {X, X, FLAGS(ROWS, WIDTH)}},
     {.name = "smooth_l1", .attr = &smooth, .n_in = 3, .in = {X, X, FLAGS(ROWS, WIDTH)}},
     {.name = "l2_normalize", .attr = &l2, .n_in = 1, .in = {X}},
+    {.name = "pair_contrast", .attr = &contrast, .n_in = 4, .in = {X, SN_S2(403, WIDTH),
+     {.n_dims = 2, .shape = {ROWS, 403}, .fill = SN_FILL_CUSTOM, .custom = pair_weights}, SN_S1(1)}},
     {.name = "dot_const", .n_in = 2, .in = {X, XB}},
 };
 enum { N_LARGE = sizeof large / sizeof large[0] };
