@@ -10,19 +10,11 @@
 #include "kernels/layernorm/layernorm.h"
 #include "kernels/linear/linear.h"
 #include "kernels/segment_mean/segment_mean.h"
+#include "objectives/draws.h"
 #include "objectives/mae_private.h"
 
 static const sn_config_entry MAE_CONFIG[] = {
-    {"mae.mask_ratio", SN_CONFIG_REAL, "0.75", 0.01, 0.99, NULL, NULL, "share of the tokens that is hidden"},
-    {"mae.mask", SN_CONFIG_CHOICE, "random", 0, 0, NULL, SN_MASK_CHOICES, "which tokens are hidden together"},
-    {"mae.mask_scope", SN_CONFIG_CHOICE, "sample", 0, 0, NULL, "sample|channel",
-     "what the ratio counts over: the whole sample, or each channel"},
-    {"mae.mask_span", SN_CONFIG_INT, "1", 1, 1e9, NULL, NULL, "time: patches of one hidden stretch"},
-    {"mae.mask_radius", SN_CONFIG_QUANTITY, "3 cm", 0, 10, "m", NULL, "spacetime, tube: channels this near are hidden together"},
-    {"mae.mask_time_radius", SN_CONFIG_INT, "3", 0, 1e9, NULL, NULL, "spacetime: patches before and after"},
-    {"mae.mask_channel_share", SN_CONFIG_REAL, "0.1", 0, 1, NULL, NULL,
-     "spacetime: share of draws that hide whole channels"},
-    {"mae.mask_channel_radius", SN_CONFIG_QUANTITY, "4 cm", 0, 10, "m", NULL, "spacetime: channels this near, then"},
+    SN_DRAW_KEYS("mae", "0.75"),
     {"mae.target", SN_CONFIG_CHOICE, "normalised", 0, 0, NULL, "normalised|raw|waveform|spectrum",
      "patch minus its mean over its standard deviation, or as it is; of spectral tokens also their waveform (normalised); or the "
      "log amplitudes of the waveform"},
@@ -56,13 +48,6 @@ static void counts(const sn_term *self, const sn_pass *pass, const void *work, d
 
 /* --- forward ------------------------------------------------------------------------------------------------------ */
 
-static sn_status apply_linear(sn_tape *tape, sn_value **y, sn_value *x, sn_param *w, sn_param *b, sn_error *err) {
-  sn_value *weight, *bias;
-  SN_TRY(sn_tape_param(tape, &weight, w, err));
-  SN_TRY(sn_tape_param(tape, &bias, b, err));
-  return sn_linear(tape, y, x, weight, bias, sn_tape_residual(tape), err);
-}
-
 /* Latent sources: the decoder's blocks work on the latents, then each token that is asked for, a mask token with its place
  * and sensor encodings, looks at the latents of its sample.  Linear in the channels, as the encoder is. */
 static sn_status decode_latents(sn_tape *tape, sn_value **y, const sn_mae *m, const sn_mae_work *w,
@@ -70,9 +55,9 @@ static sn_status decode_latents(sn_tape *tape, sn_value **y, const sn_mae *m, co
   const sn_encoder_input *in = f->pass->input;
   sn_value *memory, *gamma, *beta;
   sn_rows rows = {.n_rows = in->n_rows, .n_segments = in->n_samples, .offsets = in->offsets,
-                  .rope_units = m->rope ? in->rope_units : NULL, .step = f->step, .patterns = in->patterns};
-  SN_TRY(sn_backbone_forward(tape, &memory, m->decoder, latents, &rows, sn_tape_residual(tape), err));
-  sn_cross_rows cross = {.n_segments = w->n_samples, .query_offsets = w->offsets, .key_offsets = in->offsets};
+                  .rope_units = m->decoder->rope ? in->rope_units : NULL, .step = f->step, .patterns = in->patterns};
+  SN_TRY(sn_backbone_forward(tape, &memory, m->decoder->blocks, latents, &rows, sn_tape_residual(tape), err));
+  sn_cross_rows cross = {.n_segments = w->decoder->n_segments, .query_offsets = w->decoder->offsets, .key_offsets = in->offsets};
   SN_TRY(sn_cross_block_forward(tape, y, m->queries, queries, memory, &cross, err));
   SN_TRY(sn_tape_param(tape, &gamma, m->query_norm_weight, err));
   SN_TRY(sn_tape_param(tape, &beta, m->query_norm_bias, err));
@@ -81,17 +66,10 @@ static sn_status decode_latents(sn_tape *tape, sn_value **y, const sn_mae *m, co
 
 static sn_status decode(sn_tape *tape, sn_value **y, const sn_mae *m, const sn_mae_work *w, const sn_forward *f,
                         sn_error *err) {
-  const bool latent = m->queries != NULL;
-  sn_value *x, *token, *source;
-  SN_TRY(apply_linear(tape, &x, f->features, m->embed_weight, m->embed_bias, err));
-  SN_TRY(sn_tape_param(tape, &token, m->mask_token, err));
-  source = x;
-  SN_TRY(sn_gather_rows(tape, &x, source, token, w->decoder_index, m->decoder_rows, err));
-  SN_TRY(sn_positions_add(tape, &x, x, m->places, w->places, err));
-  if (latent) return decode_latents(tape, y, m, w, f, source, x, err);
-  sn_rows rows = {.n_rows = m->decoder_rows, .n_segments = w->n_samples, .offsets = w->offsets,
-                  .rope_units = m->rope ? w->rope_units : NULL, .step = f->step, .patterns = w->patterns};
-  return sn_backbone_forward(tape, y, m->decoder, x, &rows, sn_tape_product(tape), err);
+  sn_value *queries, *latents;
+  if (m->queries == NULL) return sn_predictor_forward(tape, y, m->decoder, w->decoder, f->features, f->step, err);
+  SN_TRY(sn_predictor_embed(tape, &queries, &latents, m->decoder, w->decoder, f->features, err));
+  return decode_latents(tape, y, m, w, f, latents, queries, err);
 }
 
 /* Sum of the loss of predictions (slots, target_width) for these tokens. */
@@ -111,7 +89,7 @@ static sn_status head_loss(sn_tape *tape, sn_value **sum, const sn_mae *m, const
                            sn_error *err) {
   sn_value *x;
   SN_TRY(sn_gather_rows(tape, &x, decoded, NULL, r->index, r->slots, err));
-  SN_TRY(apply_linear(tape, &x, x, m->head_weight, m->head_bias, err));
+  SN_TRY(sn_apply_linear(tape, &x, x, m->head_weight, m->head_bias, err));
   return patch_loss(tape, sum, m, r, x, m->loss, err);
 }
 
@@ -120,18 +98,18 @@ static sn_status pooled_loss(sn_tape *tape, sn_value **sum, const sn_mae *m, con
                              sn_error *err) {
   const sn_mae_rows *r = &w->hidden;
   sn_value *x, *places, *token;
-  SN_TRY(apply_linear(tape, &x, pooled, m->pooled_weight[0], m->pooled_bias[0], err));
+  SN_TRY(sn_apply_linear(tape, &x, pooled, m->pooled_weight[0], m->pooled_bias[0], err));
   SN_TRY(sn_gather_rows(tape, &x, x, NULL, r->sample, r->slots, err));
-  SN_TRY(sn_tape_param(tape, &token, m->mask_token, err));
+  SN_TRY(sn_tape_param(tape, &token, m->decoder->mask_token, err));
   SN_TRY(sn_gather_rows(tape, &places, token, NULL, w->mask_rows, m->decoder_rows, err));
-  SN_TRY(sn_positions_add(tape, &places, places, m->places, w->places, err));
+  SN_TRY(sn_positions_add(tape, &places, places, m->decoder->places, w->decoder->places, err));
   SN_TRY(sn_gather_rows(tape, &places, places, NULL, r->index, r->slots, err));
   SN_TRY(sn_add(tape, &x, x, places, err));
   SN_TRY(sn_cast(tape, &x, x, sn_tape_product(tape), err));
-  SN_TRY(apply_linear(tape, &x, x, m->pooled_weight[1], m->pooled_bias[1], err));
+  SN_TRY(sn_apply_linear(tape, &x, x, m->pooled_weight[1], m->pooled_bias[1], err));
   SN_TRY(sn_gelu(tape, &x, x, SN_GELU_ERF, err));
   SN_TRY(sn_cast(tape, &x, x, sn_tape_product(tape), err));
-  SN_TRY(apply_linear(tape, &x, x, m->pooled_weight[2], m->pooled_bias[2], err));
+  SN_TRY(sn_apply_linear(tape, &x, x, m->pooled_weight[2], m->pooled_bias[2], err));
   return patch_loss(tape, sum, m, r, x, m->pooled_loss, err);
 }
 
@@ -139,7 +117,7 @@ static sn_status neuro_loss(sn_tape *tape, sn_value **sum, const sn_mae *m, cons
                             sn_error *err) {
   const int64_t n = m->pack_samples;
   sn_value *x, *target, *valid, *weights, *out[2];
-  SN_TRY(apply_linear(tape, &x, pooled, m->neuro_weight, m->neuro_bias, err));
+  SN_TRY(sn_apply_linear(tape, &x, pooled, m->neuro_weight, m->neuro_bias, err));
   SN_TRY(sn_tape_input(tape, &target, sn_tensor_2d(w->neuro, SN_F32, n, m->neuro_width), false, err));
   SN_TRY(sn_tape_input(tape, &valid, sn_tensor_2d(w->neuro_valid, SN_U8, n, m->neuro_width), false, err));
   SN_TRY(sn_tape_input(tape, &weights, sn_tensor_1d(w->neuro_weights, SN_F32, n), false, err));
@@ -167,26 +145,13 @@ static sn_status loss(sn_term *self, sn_tape *tape, const void *work, const sn_f
 
 static void destroy(sn_term *self) {
   sn_mae *m = self->self;
-  sn_backbone_destroy(m->decoder);
-  sn_positions_destroy(m->places);
+  sn_predictor_destroy(m->decoder);
   sn_cross_block_destroy(m->queries);
   sn_free(m);
 }
 
 static const sn_term_vtable VTABLE = {.collate = sn_mae_collate, .free_work = sn_mae_free_work, .counts = counts,
                                       .loss = loss, .destroy = destroy};
-
-static sn_status add_matrix(sn_params *params, const char *name, int64_t out, int64_t in, sn_param **weight,
-                            sn_param **bias, sn_error *err) {
-  char full[SN_PARAM_NAME];
-  int64_t shape[2] = {out, in};
-  snprintf(full, sizeof full, "decoder.%s.weight", name);
-  SN_TRY(sn_params_add(params, full, SN_ROLE_WEIGHT, 2, shape, SN_INIT_XAVIER_UNIFORM, 1, weight, err));
-  snprintf(full, sizeof full, "decoder.%s.bias", name);
-  SN_TRY(sn_params_add(params, full, SN_ROLE_BIAS, 1, shape, SN_INIT_ZEROS, 0, bias, err));
-  (*weight)->layer = (*bias)->layer = -1;
-  return SN_OK;
-}
 
 static sn_status add_vector(sn_params *params, const char *name, sn_param_role role, int64_t n, sn_init init,
                             sn_param **out, sn_error *err) {
@@ -198,44 +163,25 @@ static sn_status add_queries(sn_mae *m, const sn_objective_setup *setup, sn_erro
   const sn_config *c = setup->config;
   if (sn_encoder_n_latents(m->encoder) == 0) return SN_OK;
   m->query_norm_eps = sn_config_real(c, "model.norm_eps");
-  sn_cross_options cross = {.prefix = "decoder.cross", .width = m->width, .heads = sn_config_int(c, "mae.decoder_heads"),
+  sn_cross_options cross = {.prefix = "decoder.cross", .width = m->decoder->width, .heads = sn_config_int(c, "mae.decoder_heads"),
                             .mlp_ratio = sn_config_real(c, "model.mlp_ratio"), .norm_eps = m->query_norm_eps, .layer = -1};
   SN_TRY(sn_cross_block_create(setup->params, &cross, &m->queries, err));
-  SN_TRY(add_vector(setup->params, "decoder.query_norm.weight", SN_ROLE_NORM, m->width, SN_INIT_ONES, &m->query_norm_weight,
+  SN_TRY(add_vector(setup->params, "decoder.query_norm.weight", SN_ROLE_NORM, m->decoder->width, SN_INIT_ONES, &m->query_norm_weight,
                     err));
-  return add_vector(setup->params, "decoder.query_norm.bias", SN_ROLE_BIAS, m->width, SN_INIT_ZEROS, &m->query_norm_bias, err);
+  return add_vector(setup->params, "decoder.query_norm.bias", SN_ROLE_BIAS, m->decoder->width, SN_INIT_ZEROS, &m->query_norm_bias, err);
 }
 
 static sn_status add_decoder(sn_mae *m, const sn_objective_setup *setup, sn_error *err) {
   const sn_config *c = setup->config;
-  sn_params *params = setup->params;
-  if (m->attention.kind == SN_ATTEND_CRISSCROSS && m->attention.split_heads && sn_config_int(c, "mae.decoder_heads") < 2)
-    return sn_fail(err, SN_E_ARGUMENT, "mae.decoder_heads 1: criss-cross attention by heads needs at least 2, or "
-                   "model.crisscross: alternate");
-  SN_TRY(add_matrix(params, "embed", m->width, sn_encoder_width(m->encoder), &m->embed_weight, &m->embed_bias, err));
-  int64_t token[2] = {1, m->width};
-  SN_TRY(sn_params_add(params, "decoder.mask_token", SN_ROLE_TOKEN, 2, token, SN_INIT_NORMAL, 0.02, &m->mask_token,
-                       err));
-  m->mask_token->layer = -1;
-  /* Latents are asked, and a pooled token is unfolded, without rotating attention: rope alone would not tell the time. */
+  /* Latents are asked, and a pooled token is unfolded, without rotating attention. */
   const bool asks = sn_encoder_n_latents(m->encoder) > 0 || sn_config_real(c, "mae.pooled_weight") > 0;
-  sn_position_setup places = {.params = params, .config = c, .prefix = "decoder", .width = m->width,
-                              .data = sn_encoder_data_of(m->encoder), .when_none = "sincos",
-                              .beside_rope = asks ? "sincos" : NULL};
-  SN_TRY(sn_positions_create(&places, &m->places, err));
+  sn_predictor_options options = {.prefix = "decoder", .width = sn_config_int(c, "mae.decoder_width"),
+                                  .depth = sn_config_int(c, "mae.decoder_depth"),
+                                  .heads = sn_config_int(c, "mae.decoder_heads"), .heads_key = "mae.decoder_heads",
+                                  .asks = asks, .mask_init = 0.02};
+  SN_TRY(sn_predictor_create(setup, &options, &m->decoder, err));
   SN_TRY(add_queries(m, setup, err));
-  const bool rms = strcmp(sn_config_text(c, "model.norm"), "rmsnorm") == 0;
-  sn_backbone_options options = {.prefix = "decoder", .width = m->width, .depth = sn_config_int(c, "mae.decoder_depth"),
-                                 .heads = sn_config_int(c, "mae.decoder_heads"),
-                                 .mlp_ratio = sn_config_real(c, "model.mlp_ratio"),
-                                 .norm = rms ? SN_NORM_RMS : SN_NORM_LAYER, .activation = SN_ACT_GELU,
-                                 .qk_norm = SN_NORM_NONE, .qkv_bias = sn_config_bool(c, "model.qkv_bias"),
-                                 .norm_eps = sn_config_real(c, "model.norm_eps"), .rope = m->rope,
-                                 .checkpoint = sn_config_bool(c, "model.checkpoint"), .first_layer = 0};
-  SN_TRY(sn_backbone_create(params, &options, &m->decoder, err));
-  for (int64_t i = 0; i < sn_params_count(params); i++)
-    if (strncmp(sn_params_at(params, i)->name, "decoder.", 8) == 0) sn_params_at(params, i)->layer = -1;
-  return add_matrix(params, "head", m->target_width, m->width, &m->head_weight, &m->head_bias, err);
+  return sn_predictor_linear(m->decoder, "head", m->target_width, m->decoder->width, &m->head_weight, &m->head_bias, err);
 }
 
 /* Constant shapes for the whole run. */
@@ -265,16 +211,17 @@ static sn_status add_terms(sn_mae *m, const sn_objective_setup *setup, sn_error 
     m->base.group_weights[m->base.n_groups++] = weights[i];
   }
   if (m->pooled_group >= 0) {
-    const int64_t in[3] = {C, m->width, m->width}, out[3] = {m->width, m->width, m->target_width};
+    const int64_t in[3] = {C, m->decoder->width, m->decoder->width},
+                  out[3] = {m->decoder->width, m->decoder->width, m->target_width};
     static const char *const LAYERS[3] = {"pooled.embed", "pooled.fc", "pooled.head"};
     for (int i = 0; i < 3; i++)
-      SN_TRY(add_matrix(params, LAYERS[i], out[i], in[i], &m->pooled_weight[i], &m->pooled_bias[i], err));
+      SN_TRY(sn_predictor_linear(m->decoder, LAYERS[i], out[i], in[i], &m->pooled_weight[i], &m->pooled_bias[i], err));
   }
   if (m->neuro_group < 0) return SN_OK;
   const sn_target_spec *spec;
   SN_TRY(sn_objective_find_target(setup, "neuro", false, &spec, err));
   m->neuro_width = spec->width;
-  SN_TRY(add_matrix(params, "neuro", spec->width, C, &m->neuro_weight, &m->neuro_bias, err));
+  SN_TRY(sn_predictor_linear(m->decoder, "neuro", spec->width, C, &m->neuro_weight, &m->neuro_bias, err));
   SN_TRY(sn_params_add_fixed(params, "decoder.neuro_target.mean", spec->width, &m->neuro_mean, err));
   SN_TRY(sn_params_add_fixed(params, "decoder.neuro_target.std", spec->width, &m->neuro_std, err));
   m->base.scales[m->base.n_scales++] = (sn_objective_scale){"neuro", m->neuro_mean, m->neuro_std};
@@ -311,35 +258,15 @@ static sn_status mae_needs(const sn_config *config, sn_objective_needs *needs, s
   return SN_OK;
 }
 
-static sn_patch_loss loss_named(const char *name) {
-  return strcmp(name, "l1") == 0 ? SN_PATCH_L1 : strcmp(name, "smooth_l1") == 0 ? SN_PATCH_SMOOTH_L1 : SN_PATCH_L2;
-}
-
-static sn_mask_options mask_options(const sn_config *c, bool compat) {
-  const bool channel = strcmp(sn_config_text(c, "mae.mask_scope"), "channel") == 0;
-  return (sn_mask_options){.ratio = sn_config_real(c, "mae.mask_ratio"),
-                           .scope = channel ? SN_MASK_CHANNEL : SN_MASK_SAMPLE,
-                           .floor_kept = compat,
-                           .span = sn_config_int(c, "mae.mask_span"),
-                           .radius_m = sn_config_real(c, "mae.mask_radius"),
-                           .time_radius = sn_config_int(c, "mae.mask_time_radius"),
-                           .channel_share = sn_config_real(c, "mae.mask_channel_share"),
-                           .channel_radius_m = sn_config_real(c, "mae.mask_channel_radius")};
-}
-
 static void read_settings(sn_mae *m, const sn_objective_setup *setup, bool compat) {
   const sn_config *c = setup->config;
   m->encoder = setup->encoder;
-  m->loss = loss_named(sn_config_text(c, "mae.loss"));
-  m->pooled_loss = loss_named(sn_config_text(c, "mae.pooled_loss"));
+  m->loss = sn_patch_loss_named(sn_config_text(c, "mae.loss"));
+  m->pooled_loss = sn_patch_loss_named(sn_config_text(c, "mae.pooled_loss"));
   m->keep_flat = compat;
   m->sample_mean = strcmp(sn_config_text(c, "mae.reduction"), "sample_mean") == 0;
-  m->rope = sn_positions_use_rope(c);
-  m->attention = sn_attention_options_read(c);
-  m->width = sn_config_int(c, "mae.decoder_width");
   m->P = sn_encoder_data_of(m->encoder)->patch_size;
   m->pack_samples = setup->pack_samples;
-  m->residual = setup->residual;
 }
 
 static sn_status create(const sn_term_setup *setup, bool compat, sn_term **out, sn_error *err) {
@@ -362,12 +289,6 @@ fail:
   return status;
 }
 
-static sn_status draws(const sn_config *config, bool compat, sn_draws *out, sn_error *err) {
-  *out = (sn_draws){.kind = &sn_blocks_mask, .options = {.mask = sn_mask_find(sn_config_text(config, "mae.mask")),
-                                                         .mask_options = mask_options(config, compat)}};
-  return sn_mask_check(out->options.mask, &out->options.mask_options, err);
-}
-
 static sn_term_asks asks(const sn_config *config) {
   return (sn_term_asks){.asked_tokens = true, .pooled = sn_config_real(config, "mae.pooled_weight") > 0 ||
                                                         sn_config_real(config, "mae.neuro_weight") > 0};
@@ -381,10 +302,14 @@ static sn_status create_mae2022(const sn_term_setup *setup, sn_term **out, sn_er
   return create(setup, true, out, err);
 }
 
-static sn_status draws_mae(const sn_config *config, sn_draws *out, sn_error *err) { return draws(config, false, out, err); }
+static sn_status draws_mae(const sn_config *config, sn_draws *out, sn_error *err) {
+  return sn_draws_read(config, "mae", out, err);
+}
 
 static sn_status draws_mae2022(const sn_config *config, sn_draws *out, sn_error *err) {
-  return draws(config, true, out, err);
+  SN_TRY(sn_draws_read(config, "mae", out, err));
+  out->options.mask_options.floor_kept = true;
+  return SN_OK;
 }
 
 const sn_objective_kind sn_objective_kind_mae = {

@@ -44,13 +44,8 @@ static void free_rows(sn_mae_rows *r) {
 void sn_mae_free_work(void *work) {
   sn_mae_work *w = work;
   if (w == NULL) return;
-  sn_free(w->decoder_index);
-  sn_free(w->decoder_tokens);
   sn_free(w->mask_rows);
-  sn_positions_work_destroy(w->places);
-  sn_patterns_destroy(w->patterns);
-  sn_free(w->offsets);
-  sn_free(w->rope_units);
+  sn_predictor_rows_destroy(w->decoder);
   free_rows(&w->hidden);
   free_rows(&w->visible);
   sn_free(w->neuro);
@@ -84,12 +79,7 @@ static sn_status allocate_work(const sn_mae *m, const sn_token_batch *batch, boo
   sn_mae_work *w = NULL;
   sn_status status;
   SN_TRY(sn_alloc(&w, 1, sizeof *w, "mae work", err));
-  w->n_samples = batch->n_samples;
-  const int64_t rows = m->decoder_rows;
-  SN_TRY_GOTO(sn_alloc(&w->decoder_index, rows, sizeof *w->decoder_index, "mae work", err), fail);
-  SN_TRY_GOTO(sn_alloc(&w->decoder_tokens, rows, sizeof *w->decoder_tokens, "mae work", err), fail);
-  SN_TRY_GOTO(sn_alloc(&w->rope_units, rows, sizeof *w->rope_units, "mae work", err), fail);
-  SN_TRY_GOTO(sn_alloc(&w->offsets, batch->n_samples + 1, sizeof *w->offsets, "mae work", err), fail);
+  SN_TRY_GOTO(sn_predictor_rows_create(m->decoder_rows, m->pack_samples, &w->decoder, err), fail);
   SN_TRY_GOTO(allocate_rows(m, &w->hidden, m->masked_slots, with_valid, err), fail);
   SN_TRY_GOTO(allocate_rows(m, &w->visible, m->visible_group >= 0 ? m->visible_slots : 0, with_valid, err), fail);
   SN_TRY_GOTO(allocate_terms(m, w, err), fail);
@@ -175,31 +165,22 @@ static sn_status take_neuro(const sn_mae *m, const sn_token_batch *batch, const 
 
 /* --- rows --------------------------------------------------------------------------------------------------------- */
 
-/* A row for token t: what the encoder made of it (encoder_row), or the mask token (-1). */
-static void place_row(const sn_mae *m, const sn_token_batch *batch, int64_t t, int64_t row, int64_t encoder_row,
-                      sn_mae_work *w) {
-  w->decoder_tokens[row] = t;
-  w->decoder_index[row] = (int32_t)encoder_row;
-  w->rope_units[row] = (float)sn_encoder_unit(m->encoder, batch, t);
-}
-
 /* One sample: its class token and all of its tokens.  Of latent sources only the tokens that are asked for, each as a query:
  * what is known of the sample stands in the latents. */
 static sn_status lay_out_sample(const sn_mae *m, const sn_token_batch *batch, int64_t s, const sn_pass *pass,
-                                const value_rows *from, sn_mae_work *w, int64_t *row, sn_error *err) {
+                                const value_rows *from, sn_mae_work *w, sn_error *err) {
   const bool latent = m->queries != NULL;
   int64_t encoder_row = pass->input->offsets[s];
   if (sn_encoder_has_class_token(m->encoder) && !latent)
-    w->decoder_index[(*row)++] = (int32_t)encoder_row; /* registers are left behind */
+    SN_TRY(sn_predictor_add(m->decoder, w->decoder, batch, -1, encoder_row, err)); /* registers are left behind */
   encoder_row += sn_encoder_n_special(m->encoder);
   for (int64_t t = batch->offsets[s]; t < batch->offsets[s + 1]; t++) {
     const bool hidden = pass->state[t] == SN_TOKEN_ASKED;
     if (pass->state[t] == SN_TOKEN_LEFT || (latent && !hidden && m->visible_group < 0)) continue;
-    if (*row >= m->decoder_rows) return sn_fail(err, SN_E_STATE, "mae: more than %lld decoder rows", (long long)m->decoder_rows);
-    place_row(m, batch, t, *row, hidden || latent ? -1 : encoder_row++, w);
-    if (hidden) SN_TRY(add_target(m, &w->hidden, from, t, *row, s, w->counters, err));
-    else if (m->visible_group >= 0) SN_TRY(add_target(m, &w->visible, from, t, *row, s, NULL, err));
-    (*row)++;
+    const int64_t row = w->decoder->n;
+    SN_TRY(sn_predictor_add(m->decoder, w->decoder, batch, t, hidden || latent ? -1 : encoder_row++, err));
+    if (hidden) SN_TRY(add_target(m, &w->hidden, from, t, row, s, w->counters, err));
+    else if (m->visible_group >= 0) SN_TRY(add_target(m, &w->visible, from, t, row, s, NULL, err));
   }
   if (!latent && encoder_row != pass->input->offsets[s + 1])
     return sn_fail(err, SN_E_STATE, "mae: sample %lld has %lld encoder rows, %lld were used", (long long)s,
@@ -211,56 +192,25 @@ static sn_status lay_out_sample(const sn_mae *m, const sn_token_batch *batch, in
 /* Rows of the decoder and targets of the tokens. */
 static sn_status lay_out_decoder(const sn_mae *m, const sn_token_batch *batch, const sn_pass *pass,
                                  const value_rows *from, sn_mae_work *w, sn_error *err) {
-  int64_t row = 0;
-  for (int64_t r = 0; r < m->decoder_rows; r++) {
-    w->decoder_index[r] = -2;
-    w->decoder_tokens[r] = -1;
-  }
   for (int64_t s = 0; s < batch->n_samples; s++) {
     const int64_t first_hidden = w->hidden.n, first_visible = w->visible.n;
-    w->offsets[s] = row;
-    if (!pass->usable[s]) continue;
-    SN_TRY(lay_out_sample(m, batch, s, pass, from, w, &row, err));
+    if (pass->usable[s]) SN_TRY(lay_out_sample(m, batch, s, pass, from, w, err));
+    SN_TRY(sn_predictor_end_segment(w->decoder, err));
     weigh(m, &w->hidden, first_hidden);
     weigh(m, &w->visible, first_visible);
   }
-  w->offsets[batch->n_samples] = row;
   return SN_OK;
-}
-
-/* Who looks at whom in the decoder: as in the encoder, over all tokens. */
-static sn_status make_patterns(const sn_mae *m, const sn_token_batch *batch, sn_mae_work *w, sn_error *err) {
-  const sn_encoder_data *data = sn_encoder_data_of(m->encoder);
-  int32_t *series = NULL, *positions = NULL;
-  sn_status status;
-  if (m->queries != NULL || m->attention.kind == SN_ATTEND_FULL) return SN_OK;
-  SN_TRY_GOTO(sn_alloc(&series, m->decoder_rows, sizeof *series, "mae pattern", err), done);
-  SN_TRY_GOTO(sn_alloc(&positions, m->decoder_rows, sizeof *positions, "mae pattern", err), done);
-  for (int64_t r = 0; r < m->decoder_rows; r++) {
-    if (w->decoder_tokens[r] < 0) continue;
-    series[r] = batch->series[w->decoder_tokens[r]];
-    positions[r] = batch->positions[w->decoder_tokens[r]];
-  }
-  sn_pattern_layout layout = {.n_rows = m->decoder_rows, .n_samples = batch->n_samples, .offsets = w->offsets,
-                              .n_special = sn_encoder_has_class_token(m->encoder) ? 1 : 0, .series = series,
-                              .positions = positions, .most_samples = m->pack_samples, .most_series = data->most_series,
-                              .most_positions = data->most_positions};
-  status = sn_patterns_create(&m->attention, &layout, &w->patterns, err);
-done:
-  sn_free(series);
-  sn_free(positions);
-  return status;
 }
 
 /* The audit: a token with loss is one that the decoder saw only as a mask token (those of the visible term, which is a
  * reconstruction of what was seen, only as themselves). */
 static sn_status audit(const sn_mae *m, const sn_mae_work *w, sn_error *err) {
   for (int64_t k = 0; k < w->hidden.n; k++)
-    if (w->decoder_index[w->hidden.index[k]] != -1)
+    if (w->decoder->index[w->hidden.index[k]] != -1)
       return sn_fail(err, SN_E_STATE, "mae audit: token in decoder row %d carries loss but was visible to the encoder",
                      (int)w->hidden.index[k]);
   for (int64_t k = 0; k < w->visible.n && m->queries == NULL; k++)
-    if (w->decoder_index[w->visible.index[k]] < 0)
+    if (w->decoder->index[w->visible.index[k]] < 0)
       return sn_fail(err, SN_E_STATE, "mae audit: token in decoder row %d counts as visible but was hidden",
                      (int)w->visible.index[k]);
   return SN_OK;
@@ -279,10 +229,7 @@ sn_status sn_mae_collate(const sn_term *self, const sn_token_batch *batch, const
   SN_TRY_GOTO(lay_out_decoder(m, batch, pass, &from, w, err), fail);
   SN_TRY_GOTO(audit(m, w, err), fail);
   SN_TRY_GOTO(take_neuro(m, batch, pass, w, err), fail);
-  SN_TRY_GOTO(make_patterns(m, batch, w, err), fail);
-  SN_TRY_GOTO(sn_positions_prepare(m->places, batch, w->decoder_tokens, m->decoder_rows, epochs, m->residual, &w->places,
-                                   err),
-              fail);
+  SN_TRY_GOTO(sn_predictor_finish(m->decoder, w->decoder, batch, epochs, m->queries == NULL, err), fail);
   *work = w;
   w = NULL;
 fail:

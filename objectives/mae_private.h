@@ -5,6 +5,7 @@
 #include "encoders/cross_block.h"
 #include "kernels/masked_patch_loss/masked_patch_loss.h"
 #include "objectives/mae.h"
+#include "objectives/predictor.h"
 #include "objectives/term.h"
 
 enum { SN_MAE_COUNT_MASKED, SN_MAE_COUNT_VISIBLE, SN_MAE_COUNT_FLAT, SN_MAE_COUNT_INVALID, SN_MAE_N_COUNTERS };
@@ -12,13 +13,11 @@ enum { SN_MAE_COUNT_MASKED, SN_MAE_COUNT_VISIBLE, SN_MAE_COUNT_FLAT, SN_MAE_COUN
 typedef struct sn_mae {
   sn_term base;
   sn_encoder *encoder;
-  sn_backbone *decoder;
-  sn_positions *places;           /* of the decoder: the encoder's encoding in its own width */
-  sn_attention_options attention; /* of the decoder: the encoder's */
+  sn_predictor *decoder;
   sn_cross_block *queries;        /* latent sources: hidden tokens ask the decoded latents; NULL without */
   sn_param *query_norm_weight, *query_norm_bias;
   double query_norm_eps;
-  sn_param *embed_weight, *embed_bias, *mask_token, *head_weight, *head_bias;
+  sn_param *head_weight, *head_bias;
   sn_param *pooled_weight[3], *pooled_bias[3]; /* pooled token to width, hidden layer, patch */
   sn_param *neuro_weight, *neuro_bias;
   sn_mae_target target;           /* NORMALISED or RAW, of the values named below */
@@ -29,12 +28,10 @@ typedef struct sn_mae {
   sn_param *neuro_mean, *neuro_std;   /* (neuro_width) fixed */
   sn_patch_loss loss, pooled_loss;
   int visible_group, pooled_group, neuro_group; /* -1: no such term */
-  bool keep_flat, sample_mean, rope;
-  int64_t width;                  /* of the decoder */
+  bool keep_flat, sample_mean;
   int64_t P;
   int64_t pack_samples;
   int64_t visible_slots, masked_slots, decoder_rows;
-  sn_dtype residual;
 } sn_mae;
 
 /* Tokens with a target, hidden ones or visible ones. */
@@ -49,14 +46,8 @@ typedef struct sn_mae_rows {
 } sn_mae_rows;
 
 typedef struct sn_mae_work {
-  int64_t n_samples;
-  int32_t *decoder_index;    /* (decoder_rows) row of the encoder's output, -1 mask token, -2 beyond */
-  int64_t *decoder_tokens;   /* (decoder_rows) token of the batch, -1: class token or beyond */
+  sn_predictor_rows *decoder;
   int32_t *mask_rows;        /* (decoder_rows) all 0: the mask token in every row; NULL without a pooled term */
-  sn_positions_work *places; /* of decoder_tokens */
-  sn_patterns *patterns;     /* NULL: full attention */
-  int64_t *offsets;          /* (n_samples + 1) rows of the decoder */
-  float *rope_units;         /* (decoder_rows) */
   sn_mae_rows hidden, visible; /* visible: slots 0 when visible tokens carry no loss */
   float *neuro;              /* (pack_samples, neuro_width) standardised; NULL: none */
   uint8_t *neuro_valid;      /* (pack_samples, neuro_width) */

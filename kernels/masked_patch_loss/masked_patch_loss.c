@@ -1,5 +1,7 @@
 #include "kernels/masked_patch_loss/masked_patch_loss.h"
 
+#include <string.h>
+
 #include "kernels/op_rules.h"
 
 static sn_status infer(sn_op_call *call, bool with_saved, sn_error *err) {
@@ -69,4 +71,8 @@ sn_status sn_masked_patch_loss(sn_tape *tape, sn_value *out[2], sn_value *pred, 
   sn_masked_patch_loss_attr attr = {.kind = kind, .beta = beta};
   sn_value *in[4] = {pred, target, valid, weights};
   return sn_tape_record(tape, &sn_op_masked_patch_loss, &attr, 4, in, 2, out, err);
+}
+
+sn_patch_loss sn_patch_loss_named(const char *name) {
+  return strcmp(name, "l1") == 0 ? SN_PATCH_L1 : strcmp(name, "smooth_l1") == 0 ? SN_PATCH_SMOOTH_L1 : SN_PATCH_L2;
 }

@@ -31,6 +31,9 @@ typedef struct sn_masked_patch_loss_attr {
 extern const sn_op sn_op_masked_patch_loss;
 extern const sn_op_impl sn_masked_patch_loss_cpu, sn_masked_patch_loss_ref;
 
+/* "l2", "l1" or "smooth_l1": what settings call them. */
+sn_patch_loss sn_patch_loss_named(const char *name);
+
 /* out[0] = sum, out[1] = count; valid and weights may be NULL. */
 SN_MUST_CHECK sn_status sn_masked_patch_loss(sn_tape *tape, sn_value *out[2], sn_value *pred, sn_value *target,
                                              sn_value *valid, sn_value *weights, sn_patch_loss kind, double beta,

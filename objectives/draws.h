@@ -1,0 +1,26 @@
+/* The settings of draws (masks/blocks.h), under the prefix of each term that can come first: mae.mask, jepa.mask, ... */
+#ifndef SN_OBJECTIVES_DRAWS_H
+#define SN_OBJECTIVES_DRAWS_H
+
+#include "core/config.h"
+#include "objectives/pass.h"
+
+/* Lines of a configuration table; RATIO a text. */
+#define SN_DRAW_KEYS(PREFIX, RATIO) \
+  {PREFIX ".mask", SN_CONFIG_CHOICE, "random", 0, 0, NULL, SN_MASK_CHOICES, "which tokens are hidden together"}, \
+  {PREFIX ".mask_ratio", SN_CONFIG_REAL, RATIO, 0.01, 0.99, NULL, NULL, "share of the tokens that is hidden"}, \
+  {PREFIX ".mask_scope", SN_CONFIG_CHOICE, "sample", 0, 0, NULL, "sample|channel", \
+   "what the ratio counts over: the whole sample, or each channel"}, \
+  {PREFIX ".mask_span", SN_CONFIG_INT, "1", 1, 1e9, NULL, NULL, "time: patches of one hidden stretch"}, \
+  {PREFIX ".mask_radius", SN_CONFIG_QUANTITY, "3 cm", 0, 10, "m", NULL, \
+   "spacetime, tube: channels this near are hidden together"}, \
+  {PREFIX ".mask_time_radius", SN_CONFIG_INT, "3", 0, 1e9, NULL, NULL, "spacetime: patches before and after"}, \
+  {PREFIX ".mask_channel_share", SN_CONFIG_REAL, "0.1", 0, 1, NULL, NULL, \
+   "spacetime: share of draws that hide whole channels"}, \
+  {PREFIX ".mask_channel_radius", SN_CONFIG_QUANTITY, "4 cm", 0, 10, "m", NULL, \
+   "spacetime: channels this near, then"}
+
+/* SN_E_ARGUMENT: settings that do not go together. */
+SN_MUST_CHECK sn_status sn_draws_read(const sn_config *config, const char *prefix, sn_draws *out, sn_error *err);
+
+#endif
