@@ -15,7 +15,8 @@
 #include "engine/run.h"
 
 sn_probe_options sn_probe_defaults(void) {
-  return (sn_probe_options){.folds = 5, .pools = {SN_POOL_MEAN}, .n_pools = 1, .n_seeds = 3, .n_draws = 1000, .step = -1};
+  return (sn_probe_options){.folds = 5, .pools = {SN_POOL_MEAN}, .n_pools = 1, .n_seeds = 3, .n_draws = 1000, .step = -1,
+                            .k = SN_KNN_K};
 }
 
 static double now_s(void) {
@@ -61,6 +62,8 @@ static sn_status choose_metric(sn_probe_context *p, sn_error *err) {
   if (p->options->unweighted && p->truth.task == SN_TASK_REGRESSION)
     return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "unweighted", "--unweighted: target %s is a number, and numbers have no class "
                       "weights; leave it out", p->options->target);
+  if (p->options->unweighted && p->options->classifier == SN_CLASSIFIER_KNN)
+    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "unweighted", "--unweighted: kNN has no class weights; leave it out");
   return sn_metric_parse(name, p->truth.task, &p->protocol.metric, err);
 }
 
@@ -116,19 +119,32 @@ sn_status sn_probe_add_row(sn_probe_context *p, const char *encoder, const char 
   row->seed = seed;
   SN_TRY(sn_alloc(&row->folds, p->data->n_folds, sizeof *row->folds, "probe", err));
   SN_TRY(sn_alloc(&row->fold_values, p->data->n_folds * SN_N_METRICS, sizeof *row->fold_values, "probe", err));
+  for (int64_t i = 0; i < SN_KNN_KS; i++) row->by_k[i] = NAN;
   return sn_alloc(&row->scores, r->n_items * p->K, sizeof *row->scores, "probe", err);
 }
 
-/* One fold of one row. */
-static sn_status run_fold(sn_probe_context *p, int64_t row, int64_t f, const double *x, int64_t width, sn_error *err) {
+/* The rows of scores (n_test, K) of a fold, to where they belong among all items. */
+static void place_scores(const sn_probe_context *p, int64_t f, const double *scores, double *all) {
+  for (int64_t i = 0; i < p->n_test[f]; i++)
+    memcpy(all + p->place[p->test[f][i]] * p->K, scores + i * p->K, (size_t)p->K * sizeof *scores);
+}
+
+/* One fold of one row. has_units: raw features. */
+static sn_status run_fold(sn_probe_context *p, int64_t row, int64_t f, const double *x, int64_t width, bool has_units,
+                          sn_error *err) {
   sn_probe_row *r = &p->result->rows[row];
-  double *scores = NULL;
-  SN_TRY(sn_alloc(&scores, p->n_test[f] * p->K, sizeof *scores, "probe", err));
+  const bool knn = p->protocol.classifier == SN_CLASSIFIER_KNN;
+  const int64_t size = p->n_test[f] * p->K, all = p->result->n_items * p->K;
+  double *scores = NULL, *by_k = NULL;
+  if (knn && r->k_scores == NULL) SN_TRY(sn_alloc(&r->k_scores, SN_KNN_KS * all, sizeof *r->k_scores, "probe", err));
+  SN_TRY(sn_alloc(&scores, (knn ? 1 + SN_KNN_KS : 1) * size, sizeof *scores, "probe", err));
+  if (knn) by_k = scores + size;
+  p->protocol.standardize = has_units;
   sn_status status = sn_protocol_fold(&p->truth, x, width, p->train[f], p->n_train[f], p->test[f], p->n_test[f], &p->protocol,
-                                      scores, &r->folds[f], err);
+                                      scores, by_k, &r->folds[f], err);
   if (status == SN_OK) {
-    for (int64_t i = 0; i < p->n_test[f]; i++)
-      memcpy(r->scores + p->place[p->test[f][i]] * p->K, scores + i * p->K, (size_t)p->K * sizeof *scores);
+    place_scores(p, f, scores, r->scores);
+    for (int64_t i = 0; i < SN_KNN_KS && knn; i++) place_scores(p, f, by_k + i * size, r->k_scores + i * all);
     p->result->n_fits += r->folds[f].n_fits;
     p->result->n_unconverged += r->folds[f].n_unconverged;
     p->result->n_inner_folds = r->folds[f].n_inner_folds;
@@ -147,11 +163,20 @@ static sn_status run_model(sn_probe_context *p, const sn_model *model, int64_t r
     sn_status status = sn_probe_encode(p->items, p->device, model, p->options->pools[k], sn_pool_threads(p->pool), &p->options->log,
                                        &x, &width, err);
     for (int64_t f = 0; f < p->data->n_folds && status == SN_OK; f++)
-      if (run < 0 || p->data->run_of_fold[f] == run) status = run_fold(p, first + k, f, x, width, err);
+      if (run < 0 || p->data->run_of_fold[f] == run) status = run_fold(p, first + k, f, x, width, false, err);
     sn_free(x);
     if (status != SN_OK) return status;
   }
   return SN_OK;
+}
+
+static void copy_item(const sn_probe_context *p, const sn_probe_row *from, int64_t i, sn_probe_row *to) {
+  const size_t bytes = (size_t)p->K * sizeof(double);
+  memcpy(to->scores + i * p->K, from->scores + i * p->K, bytes);
+  for (int64_t k = 0; k < SN_KNN_KS && to->k_scores != NULL; k++) {
+    const int64_t at = (k * p->result->n_items + i) * p->K;
+    memcpy(to->k_scores + at, from->k_scores + at, bytes);
+  }
 }
 
 /* The row "chosen": in each fold the pool with the best score on the inner folds (the first of equals). */
@@ -159,6 +184,8 @@ static sn_status choose_pool(sn_probe_context *p, int64_t first, int64_t chosen,
   sn_probe_row *rows = p->result->rows, *row = &rows[chosen];
   const bool larger = sn_metric_larger_is_better(p->protocol.metric);
   SN_TRY(sn_alloc(&row->chosen, p->data->n_folds, sizeof *row->chosen, "probe", err));
+  if (rows[first].k_scores != NULL)
+    SN_TRY(sn_alloc(&row->k_scores, SN_KNN_KS * p->result->n_items * p->K, sizeof *row->k_scores, "probe", err));
   for (int64_t f = 0; f < p->data->n_folds; f++) {
     int64_t best = 0;
     for (int64_t k = 1; k < p->options->n_pools; k++) {
@@ -168,7 +195,7 @@ static sn_status choose_pool(sn_probe_context *p, int64_t first, int64_t chosen,
     row->folds[f] = rows[first + best].folds[f];
     row->chosen[f] = p->options->pools[best];
     for (int64_t i = 0; i < p->result->n_items; i++)
-      if (p->fold_of[i] == f) memcpy(row->scores + i * p->K, rows[first + best].scores + i * p->K, (size_t)p->K * sizeof(double));
+      if (p->fold_of[i] == f) copy_item(p, &rows[first + best], i, row);
   }
   return SN_OK;
 }
@@ -213,7 +240,7 @@ static sn_status raw_row(sn_probe_context *p, sn_error *err) {
   SN_TRY(sn_probe_raw(p->items, p->data, p->data->runs[0].config, &p->options->log, &x, &width, err));
   sn_status status = sn_probe_add_row(p, "raw", "", -1, &row, err);
   for (int64_t f = 0; f < p->data->n_folds && status == SN_OK; f++) {
-    status = run_fold(p, row, f, x, width, err);
+    status = run_fold(p, row, f, x, width, true, err);
     p->result->n_filled += p->result->rows[row].folds[f].n_filled;
   }
   sn_free(x);
@@ -228,8 +255,7 @@ static sn_status majority_row(sn_probe_context *p, sn_error *err) {
   SN_TRY_GOTO(sn_alloc(&scores, p->items->n * p->K, sizeof *scores, "probe", err), done);
   for (int64_t f = 0; f < p->data->n_folds; f++) {
     SN_TRY_GOTO(sn_protocol_majority(&p->truth, p->train[f], p->n_train[f], p->n_test[f], scores, err), done);
-    for (int64_t i = 0; i < p->n_test[f]; i++)
-      memcpy(p->result->rows[row].scores + p->place[p->test[f][i]] * p->K, scores + i * p->K, (size_t)p->K * sizeof *scores);
+    place_scores(p, f, scores, p->result->rows[row].scores);
   }
 done:
   sn_free(scores);
@@ -330,6 +356,7 @@ static sn_status check_options(const sn_probe_options *o, sn_error *err) {
     return sn_fail(err, SN_E_ARGUMENT, "probe: no --target: a column of the labels file, annotation:aami, or header:FIELD");
   if (o->n_pools < 1 || o->n_pools > SN_PROBE_POOLS) return sn_fail(err, SN_E_ARGUMENT, "probe: %" PRId64 " pools", o->n_pools);
   if (o->n_seeds < 1) return sn_fail(err, SN_E_ARGUMENT, "--seeds %" PRId64 ": at least one random encoder is always shown", o->n_seeds);
+  if (o->classifier == SN_CLASSIFIER_KNN && o->k < 1) return sn_fail(err, SN_E_ARGUMENT, "--k %" PRId64 ": at least 1", o->k);
   if (o->folds < 2) return sn_fail(err, SN_E_ARGUMENT, "--folds %" PRId64 ": at least 2", o->folds);
   return SN_OK;
 }
@@ -359,7 +386,8 @@ sn_status sn_probe_run(const sn_probe_options *o, sn_probe_result **out, sn_erro
   SN_TRY_GOTO(sn_probe_data_open(o, &p.data, err), done);
   SN_TRY_GOTO(sn_device_create_cpu(&device, &p.device, err), done);
   SN_TRY_GOTO(sn_pool_create(p.device->n_threads, &p.pool, err), done);
-  p.protocol = (sn_protocol_options){.balanced = !o->unweighted, .seed = o->seed, .pool = p.pool};
+  p.protocol = (sn_protocol_options){.balanced = !o->unweighted, .seed = o->seed, .pool = p.pool, .classifier = o->classifier,
+                                     .k = o->k};
   SN_TRY_GOTO(run_all(&p, err), done);
   p.result->seconds = now_s() - start;
   *out = p.result;

@@ -1,5 +1,5 @@
 /* needs: full */
-/* `sonde probe`: what frozen encoders know, measured by the protocol of protocol.h, beside baselines, with intervals.
+/* `sonde probe`: what frozen encoders know, measured by the protocols of protocol.h, beside baselines, with intervals.
  *
  * FOLDS.  k runs, each pretrained without the people of its own fold, are joined: run i's features train and test on run i's
  * split, every item is predicted by an encoder and a learner that never saw its person, and the predictions are scored once.
@@ -9,6 +9,7 @@
  * and then every row says so.
  * ITEMS.  One per recording (features of its windows are averaged), or one per beat (a window of its length, centred on it).
  * An item without a usable window is dropped from every row and counted by reason.
+ * CLASSIFIER.  linear or kNN (protocol.h): a name of its own in every table, never one for the other.
  * ROWS.  pretrained, random (same architecture, n_seeds initialisations) for each pool, and for the pool chosen on inner folds
  * when several are asked for; raw features (RR statistics and band energies of a recording; for beats the conditioned samples
  * of the window); the majority class.  Differences are pretrained minus random (the mean of the seeds' metric, in each draw)
@@ -46,6 +47,8 @@ typedef struct sn_probe_options {
   int64_t n_pools;
   const char *metric;        /* NULL: auroc (binary), balanced_accuracy, auroc_macro (multilabel), r2 */
   bool unweighted;           /* no class weights */
+  sn_classifier classifier;
+  int64_t k;                 /* kNN; 0: SN_KNN_K */
   int64_t n_seeds;           /* of the random rows, at least 1 */
   int64_t n_draws;           /* of the bootstrap */
   uint64_t seed;             /* of folds, inner folds and draws */
@@ -64,6 +67,8 @@ typedef struct sn_probe_row {
   sn_pool_kind *chosen;      /* (n_folds) pool of the row "chosen", else NULL */
   int64_t *steps;            /* (n_folds) fine-tuning: the step that predicts; NULL for a linear probe */
   double *scores;            /* (n_items, outputs) */
+  double *k_scores;          /* kNN: (SN_KNN_KS, n_items, outputs) with the other k, NaN where too few could vote; else NULL */
+  double by_k[SN_KNN_KS];    /* the reported metric of those, NaN */
   sn_interval metrics[SN_N_METRICS];
   double *fold_values;       /* (n_folds, SN_N_METRICS), NaN undefined */
 } sn_probe_row;
@@ -78,6 +83,8 @@ typedef struct sn_probe_result {
   sn_metric metric;
   char target[128], kind[24], dataset[128];
   bool persons_unknown, transductive, balanced;
+  sn_classifier classifier;
+  int64_t k;                 /* kNN */
   int64_t n_folds, n_folds_planned, n_draws, n_redrawn, n_inner_folds;
   uint64_t seed;
   /* Items: those tested, in their order. */

@@ -24,8 +24,8 @@ static void tested_free(tested_truth *t) {
   sn_free(t->scores);
 }
 
-/* Items first .. of the tested that belong to fold f (-1: all), with one row's scores. */
-static int64_t gather(const sn_probe_context *p, const sn_probe_row *row, int64_t f, tested_truth *t) {
+/* Items of the tested that belong to fold f (-1: all), with one row's scores (n_items, K). */
+static int64_t gather(const sn_probe_context *p, const double *scores, int64_t f, tested_truth *t) {
   const int64_t K = p->K;
   int64_t n = 0;
   for (int64_t i = 0; i < p->result->n_items; i++) {
@@ -34,7 +34,7 @@ static int64_t gather(const sn_probe_context *p, const sn_probe_row *row, int64_
     t->labels[n] = p->labels[item];
     t->values[n] = p->values[item];
     memcpy(t->hot + n * K, p->hot + item * K, (size_t)K);
-    memcpy(t->scores + n * K, row->scores + i * K, (size_t)K * sizeof *t->scores);
+    memcpy(t->scores + n * K, scores + i * K, (size_t)K * sizeof *t->scores);
     n++;
   }
   return n;
@@ -62,13 +62,39 @@ static sn_status fold_values(sn_probe_context *p, sn_error *err) {
     for (int64_t f = 0; f < p->data->n_folds; f++) {
       sn_scored *scored = NULL;
       sn_metric_values v;
-      const int64_t n = gather(p, &p->result->rows[r], f, &t);
+      const int64_t n = gather(p, p->result->rows[r].scores, f, &t);
       const sn_predictions q = predictions(p, &t, n);
       SN_TRY_GOTO(sn_scored_create(&q, &scored, err), done);
       sn_scored_compute(scored, NULL, &v);
       sn_scored_destroy(scored);
       memcpy(p->result->rows[r].fold_values + f * SN_N_METRICS, v.value, sizeof v.value);
     }
+  }
+done:
+  tested_free(&t);
+  return status;
+}
+
+/* kNN with the other k: the reported metric, without an interval. */
+static sn_status values_by_k(sn_probe_context *p, sn_error *err) {
+  const int64_t n_items = p->result->n_items;
+  tested_truth t;
+  sn_status status;
+  SN_TRY_GOTO(tested_alloc(p, &t, err), done);
+  for (int64_t i = 0; i < p->result->n_rows * SN_KNN_KS; i++) {
+    sn_probe_row *row = &p->result->rows[i / SN_KNN_KS];
+    const int64_t k = i % SN_KNN_KS;
+    sn_scored *scored = NULL;
+    sn_metric_values v;
+    bool whole = row->k_scores != NULL;
+    if (whole) gather(p, row->k_scores + k * n_items * p->K, -1, &t);
+    for (int64_t j = 0; j < n_items * p->K && whole; j++) whole = !isnan(t.scores[j]);
+    if (!whole) continue;
+    const sn_predictions q = predictions(p, &t, n_items);
+    SN_TRY_GOTO(sn_scored_create(&q, &scored, err), done);
+    sn_scored_compute(scored, NULL, &v);
+    sn_scored_destroy(scored);
+    row->by_k[k] = v.value[p->result->metric];
   }
 done:
   tested_free(&t);
@@ -151,7 +177,7 @@ static sn_status intervals(sn_probe_context *p, sn_error *err) {
   SN_TRY_GOTO(sn_alloc(&r->scored, r->n_rows, sizeof *r->scored, "probe", err), done);
   SN_TRY_GOTO(sn_alloc(&units, r->n_items, sizeof *units, "probe", err), done);
   SN_TRY_GOTO(number_units(p, units, &n_units, err), done);
-  gather(p, &r->rows[0], -1, &truth);
+  gather(p, r->rows[0].scores, -1, &truth);
   for (int64_t i = 0; i < r->n_rows; i++) {
     sn_predictions q = predictions(p, &truth, r->n_items);
     q.scores = r->rows[i].scores;
@@ -252,7 +278,9 @@ sn_status sn_probe_finish(sn_probe_context *p, sn_error *err) {
   const sn_probe_options *o = p->options;
   r->task = p->truth.task;
   r->metric = p->protocol.metric;
-  r->balanced = p->protocol.balanced && (r->task == SN_TASK_BINARY || r->task == SN_TASK_MULTICLASS || r->task == SN_TASK_MULTILABEL);
+  r->classifier = p->protocol.classifier;
+  r->k = r->classifier == SN_CLASSIFIER_KNN ? p->protocol.k : 0;
+  r->balanced = p->protocol.balanced && r->classifier == SN_CLASSIFIER_LINEAR && (r->task == SN_TASK_BINARY || r->task == SN_TASK_MULTICLASS || r->task == SN_TASK_MULTILABEL);
   r->n_folds = p->data->n_folds;
   r->n_folds_planned = p->data->n_folds_planned;
   r->n_draws = o->n_draws;
@@ -261,7 +289,7 @@ sn_status sn_probe_finish(sn_probe_context *p, sn_error *err) {
   r->persons_unknown = p->data->subjects->persons_unknown;
   r->per_beat = p->items->per_window;
   r->n_windows = p->items->n_usable_windows;
-  r->n_configurations = SN_PROBE_C * o->n_pools;
+  r->n_configurations = (r->classifier == SN_CLASSIFIER_KNN ? 1 : SN_PROBE_C) * o->n_pools;
   r->leaked_subjects = p->data->leaked_subjects;
   r->leaked_contents = p->data->leaked_contents;
   r->leakage_checked = true;
@@ -275,6 +303,7 @@ sn_status sn_probe_finish(sn_probe_context *p, sn_error *err) {
   SN_TRY(count_items(p, err));
   count_drops(p);
   SN_TRY(fold_values(p, err));
+  SN_TRY(values_by_k(p, err));
   return intervals(p, err);
 }
 
@@ -286,6 +315,7 @@ void sn_probe_result_destroy(sn_probe_result *r) {
     sn_free(r->rows[i].chosen);
     sn_free(r->rows[i].steps);
     sn_free(r->rows[i].scores);
+    sn_free(r->rows[i].k_scores);
     sn_free(r->rows[i].fold_values);
   }
   for (int64_t k = 0; r->classes != NULL && k < r->n_classes; k++) sn_free(r->classes[k]);
@@ -300,6 +330,9 @@ void sn_probe_result_destroy(sn_probe_result *r) {
 static void write_protocol(const sn_probe_result *r, sn_json_writer *w) {
   char selection[200];
   if (r->selection[0] != '\0') snprintf(selection, sizeof selection, "%s", r->selection);
+  else if (r->classifier == SN_CLASSIFIER_KNN)
+    snprintf(selection, sizeof selection, "none: k is %" PRId64 "%s", r->k,
+             r->n_configurations > 1 ? "; the pool of rows \"chosen\" by grouped inner folds" : "");
   else
     snprintf(selection, sizeof selection, "C from %d values 1e-4..1e4%s by %" PRId64 " grouped inner folds on %s", SN_PROBE_C,
            r->n_configurations > SN_PROBE_C ? " and the pool of rows \"chosen\"" : "", r->n_inner_folds, sn_metric_name(r->metric));
@@ -364,23 +397,36 @@ static void write_metric(const sn_probe_result *r, int64_t i, sn_metric m, sn_js
   sn_json_end_object(w);
 }
 
+static void write_by_k(const sn_probe_result *r, const sn_probe_row *row, sn_json_writer *w) {
+  sn_json_write_key(w, "by_k"); /* of the metric that the protocol names */
+  sn_json_begin_object(w);
+  for (int64_t k = 0; k < SN_KNN_KS; k++) {
+    char key[24];
+    snprintf(key, sizeof key, "%" PRId64, sn_knn_k(k));
+    sn_json_put_f64(w, key, row->by_k[k]);
+  }
+  sn_json_end_object(w);
+}
+
 static void write_row(const sn_probe_result *r, int64_t i, sn_json_writer *w) {
   const sn_probe_row *row = &r->rows[i];
   const bool majority = strcmp(row->encoder, "majority") == 0;
   sn_json_begin_object(w);
   sn_json_put_string(w, "encoder", row->encoder);
   sn_json_put_string(w, "pool", row->pool[0] != '\0' ? row->pool : NULL);
-  sn_json_put_string(w, "probe", majority ? NULL : row->steps != NULL ? "finetune" : "linear");
+  sn_json_put_string(w, "probe", majority ? NULL : row->steps != NULL ? "finetune" : sn_classifier_name(r->classifier));
   sn_json_write_key(w, "seed");
   if (row->seed < 0) sn_json_write_null(w);
   else sn_json_write_i64(w, row->seed);
   if (r->transductive) sn_json_put_bool(w, "transductive", true);
   sn_json_write_key(w, "selected");
   sn_json_begin_object(w);
-  sn_json_write_key(w, row->steps != NULL ? "step" : "C");
+  const bool knn = r->classifier == SN_CLASSIFIER_KNN;
+  sn_json_write_key(w, row->steps != NULL ? "step" : knn ? "k" : "C");
   sn_json_begin_array(w);
   for (int64_t f = 0; f < r->n_folds && !majority; f++) {
     if (row->steps != NULL) sn_json_write_i64(w, row->steps[f]);
+    else if (knn) sn_json_write_i64(w, row->folds[f].k);
     else sn_json_write_f64(w, row->folds[f].C);
   }
   sn_json_end_array(w);
@@ -396,6 +442,7 @@ static void write_row(const sn_probe_result *r, int64_t i, sn_json_writer *w) {
     sn_json_end_array(w);
   }
   sn_json_end_object(w);
+  if (row->k_scores != NULL) write_by_k(r, row, w);
   sn_json_write_key(w, "metrics");
   sn_json_begin_object(w);
   for (int m = 0; m < SN_N_METRICS; m++)

@@ -6,9 +6,23 @@
 
 #include "core/alloc.h"
 #include "datasets/split.h"
+#include "encoders/knn.h"
 #include "encoders/logistic.h"
 #include "encoders/ridge.h"
 #include "encoders/standardizer.h"
+
+const char *sn_classifier_name(sn_classifier classifier) { return classifier == SN_CLASSIFIER_KNN ? "knn" : "linear"; }
+
+sn_status sn_classifier_parse(const char *name, sn_classifier *classifier, sn_error *err) {
+  for (int c = SN_CLASSIFIER_LINEAR; c <= SN_CLASSIFIER_KNN; c++) {
+    if (strcmp(name, sn_classifier_name((sn_classifier)c)) != 0) continue;
+    *classifier = (sn_classifier)c;
+    return SN_OK;
+  }
+  return sn_fail(err, SN_E_ARGUMENT, "classifier '%s': linear or knn", name);
+}
+
+int64_t sn_knn_k(int64_t i) { return (const int64_t[SN_KNN_KS]){10, 20, 100, 200}[i]; }
 
 double sn_probe_c(int64_t i) { return pow(10, -4 + 8.0 * (double)i / (SN_PROBE_C - 1)); }
 
@@ -20,9 +34,11 @@ typedef struct fit {
   int64_t width;
   const int64_t *train, *test;
   int64_t n_train, n_test;
-  bool balanced;
-  const double *C;      /* (n_c) */
+  const sn_protocol_options *options;
+  const double *C;      /* (n_c); kNN: k */
+  const int64_t *k;
   int64_t n_c;
+  sn_pool *pool;        /* kNN: of the last fit */
   double *scores;       /* (n_c, n_test, n_classes) [out] */
   int64_t n_unconverged, n_fits, n_filled;
   double *train_x, *test_x;
@@ -37,7 +53,7 @@ static sn_status fit_logistic(fit *f, const int32_t *labels, int64_t n_classes, 
   double *p = NULL;
   sn_status status;
   SN_TRY_GOTO(sn_alloc(&p, f->n_test * n_classes, sizeof *p, "probe", err), done);
-  SN_TRY_GOTO(sn_logistic_problem_create(f->train_x, f->n_train, f->width, labels, n_classes, f->balanced, NULL, &problem, err),
+  SN_TRY_GOTO(sn_logistic_problem_create(f->train_x, f->n_train, f->width, labels, n_classes, f->options->balanced, NULL, &problem, err),
               done);
   for (int64_t c = 0; c < f->n_c; c++) {
     sn_logistic *model = NULL;
@@ -123,6 +139,38 @@ done:
   return status;
 }
 
+static sn_status fit_knn(fit *f, sn_error *err) {
+  const int64_t K = f->truth->n_classes;
+  sn_knn_problem p = {.train = f->train_x, .test = f->test_x, .n_train = f->n_train, .n_test = f->n_test,
+                      .n_features = f->width, .n_classes = K, .k = f->k, .n_k = f->n_c, .temperature = SN_KNN_TEMPERATURE};
+  int32_t *labels = NULL;
+  uint8_t *hot = NULL;
+  sn_status status;
+  if (f->truth->labels != NULL) {
+    SN_TRY_GOTO(sn_alloc(&labels, f->n_train, sizeof *labels, "probe", err), done);
+    for (int64_t i = 0; i < f->n_train; i++) labels[i] = f->truth->labels[f->train[i]];
+    p.labels = labels;
+  } else {
+    SN_TRY_GOTO(sn_alloc(&hot, f->n_train * K, 1, "probe", err), done);
+    for (int64_t i = 0; i < f->n_train; i++) memcpy(hot + i * K, f->truth->hot + f->train[i] * K, (size_t)K);
+    p.hot = hot;
+  }
+  f->n_fits++;
+  status = sn_knn_scores(&p, f->pool, f->scores, err);
+done:
+  sn_free(labels);
+  sn_free(hot);
+  return status;
+}
+
+/* Only missing values are filled. */
+static void keep_scale(sn_standardizer *s) {
+  for (int64_t j = 0; j < s->n_features; j++) {
+    s->mean[j] = 0;
+    s->deviation[j] = 1;
+  }
+}
+
 /* The standardiser sees the training rows only. */
 static sn_status run_fit(fit *f, sn_error *err) {
   sn_standardizer *s = NULL;
@@ -133,8 +181,13 @@ static sn_status run_fit(fit *f, sn_error *err) {
   SN_TRY_GOTO(sn_alloc(&f->train_x, train_size, sizeof(double), "probe", err), done);
   SN_TRY_GOTO(sn_alloc(&f->test_x, test_size, sizeof(double), "probe", err), done);
   SN_TRY_GOTO(sn_standardizer_fit(f->x, f->width, f->train, f->n_train, &s, err), done);
+  if (f->options->classifier == SN_CLASSIFIER_KNN && !f->options->standardize) keep_scale(s);
   f->n_filled += sn_standardizer_apply(s, f->x, f->train, f->n_train, f->train_x);
   f->n_filled += sn_standardizer_apply(s, f->x, f->test, f->n_test, f->test_x);
+  if (f->options->classifier == SN_CLASSIFIER_KNN) {
+    status = fit_knn(f, err);
+    goto done;
+  }
   switch (f->truth->task) {
     case SN_TASK_MULTILABEL: status = fit_labels(f, err); break;
     case SN_TASK_REGRESSION: status = fit_values(f, err); break;
@@ -158,6 +211,7 @@ typedef struct inner {
   int64_t n_train;
   const sn_protocol_options *options;
   double C[SN_PROBE_C];
+  int64_t n_c;             /* kNN: 1, no C is chosen */
   int32_t *fold_of;        /* (n_train) */
   int64_t n_folds;
   double *scores;          /* (SN_PROBE_C, n_train, outputs) joined */
@@ -172,7 +226,7 @@ static sn_status inner_fold(inner *in, int64_t fold, sn_error *err) {
   double *scores = NULL;
   fit *f = &in->fits[fold];
   sn_status status;
-  *f = (fit){.truth = in->truth, .x = in->x, .width = in->width, .balanced = in->options->balanced, .C = in->C, .n_c = SN_PROBE_C};
+  *f = (fit){.truth = in->truth, .x = in->x, .width = in->width, .options = in->options, .C = in->C, .n_c = in->n_c};
   SN_TRY_GOTO(sn_alloc(&train, in->n_train, sizeof *train, "probe", err), done);
   SN_TRY_GOTO(sn_alloc(&test, in->n_train, sizeof *test, "probe", err), done);
   SN_TRY_GOTO(sn_alloc(&place, in->n_train, sizeof *place, "probe", err), done);
@@ -186,10 +240,12 @@ static sn_status inner_fold(inner *in, int64_t fold, sn_error *err) {
   }
   f->train = train;
   f->test = test;
-  SN_TRY_GOTO(sn_alloc(&scores, SN_PROBE_C * f->n_test * K, sizeof *scores, "probe", err), done);
+  const int64_t k = in->options->k < f->n_train ? in->options->k : f->n_train;
+  f->k = &k;
+  SN_TRY_GOTO(sn_alloc(&scores, in->n_c * f->n_test * K, sizeof *scores, "probe", err), done);
   f->scores = scores;
   SN_TRY_GOTO(run_fit(f, err), done);
-  for (int64_t c = 0; c < SN_PROBE_C; c++)
+  for (int64_t c = 0; c < in->n_c; c++)
     for (int64_t i = 0; i < f->n_test; i++)
       memcpy(in->scores + (c * in->n_train + place[i]) * K, scores + (c * f->n_test + i) * K, (size_t)K * sizeof *scores);
 done:
@@ -241,7 +297,7 @@ static sn_status choose(inner *in, sn_fold_result *out, sn_error *err) {
   int64_t best = -1;
   sn_status status;
   SN_TRY_GOTO(part_make(&truth, in->truth, in->train, in->n_train, err), done);
-  for (int64_t c = 0; c < SN_PROBE_C; c++) {
+  for (int64_t c = 0; c < in->n_c; c++) {
     sn_scored *scored = NULL;
     sn_metric_values v;
     truth.p.scores = in->scores + c * in->n_train * outputs(in->truth);
@@ -256,11 +312,15 @@ static sn_status choose(inner *in, sn_fold_result *out, sn_error *err) {
     }
   }
   if (best < 0) {
+    if (in->options->classifier == SN_CLASSIFIER_KNN) {
+      out->inner_score = NAN;
+      goto done;
+    }
     status = sn_fail(err, SN_E_ARGUMENT, "%s has no value on the %lld training items: C cannot be chosen by it",
                      sn_metric_name(metric), (long long)in->n_train);
     goto done;
   }
-  out->C = in->C[best];
+  out->C = in->options->classifier == SN_CLASSIFIER_KNN ? NAN : in->C[best];
 done:
   part_free(&truth);
   return status;
@@ -273,7 +333,7 @@ static sn_status select_c(inner *in, sn_fold_result *out, sn_error *err) {
   SN_TRY_GOTO(sn_alloc(&in->fold_of, in->n_train, sizeof *in->fold_of, "probe", err), done);
   SN_TRY_GOTO(sn_alloc(&groups, in->n_train, sizeof *groups, "probe", err), done);
   SN_TRY_GOTO(sn_alloc(&strata, in->n_train, sizeof *strata, "probe", err), done);
-  SN_TRY_GOTO(sn_alloc(&in->scores, SN_PROBE_C * in->n_train * outputs(in->truth), sizeof *in->scores, "probe", err), done);
+  SN_TRY_GOTO(sn_alloc(&in->scores, in->n_c * in->n_train * outputs(in->truth), sizeof *in->scores, "probe", err), done);
   for (int64_t i = 0; i < in->n_train; i++) {
     groups[i] = in->truth->groups[in->train[i]];
     strata[i] = in->truth->labels != NULL ? in->truth->labels[in->train[i]] : -1;
@@ -329,12 +389,46 @@ static sn_status check_sides(const sn_probe_truth *truth, const int64_t *train, 
   return sn_fail(err, SN_E_ARGUMENT, "probe: only one class among the %lld training items", (long long)n_train);
 }
 
+static sn_status check_knn(const sn_probe_truth *truth, const sn_protocol_options *options, int64_t n_train, sn_error *err) {
+  if (truth->task == SN_TASK_REGRESSION)
+    return sn_fail(err, SN_E_ARGUMENT, "kNN votes for classes, and the target is a number: use the linear probe");
+  if (options->k < 1 || options->k > n_train)
+    return sn_fail(err, SN_E_ARGUMENT, "kNN: k is %lld, and there are %lld training items: k takes 1 to their number",
+                   (long long)options->k, (long long)n_train);
+  return SN_OK;
+}
+
+/* All k in one search: the reported one, then those beside it that are not too large. */
+static sn_status last_knn(fit *last, double *scores, double *by_k, sn_error *err) {
+  const int64_t size = last->n_test * last->truth->n_classes;
+  int64_t k[1 + SN_KNN_KS] = {last->options->k}, of[1 + SN_KNN_KS] = {-1};
+  double *all = NULL;
+  last->n_c = 1;
+  for (int64_t i = 0; i < SN_KNN_KS && by_k != NULL; i++) {
+    for (int64_t j = 0; j < size; j++) by_k[i * size + j] = NAN;
+    if (sn_knn_k(i) > last->n_train) continue;
+    k[last->n_c] = sn_knn_k(i);
+    of[last->n_c++] = i;
+  }
+  SN_TRY(sn_alloc(&all, last->n_c * size, sizeof *all, "probe", err));
+  last->k = k;
+  last->scores = all;
+  sn_status status = run_fit(last, err);
+  if (status == SN_OK) memcpy(scores, all, (size_t)size * sizeof *all);
+  for (int64_t c = 1; c < last->n_c && status == SN_OK; c++)
+    memcpy(by_k + of[c] * size, all + c * size, (size_t)size * sizeof *all);
+  sn_free(all);
+  return status;
+}
+
 sn_status sn_protocol_fold(const sn_probe_truth *truth, const double *x, int64_t width, const int64_t *train, int64_t n_train,
                            const int64_t *test, int64_t n_test, const sn_protocol_options *options, double *scores,
-                           sn_fold_result *out, sn_error *err) {
+                           double *by_k, sn_fold_result *out, sn_error *err) {
+  const bool knn = options->classifier == SN_CLASSIFIER_KNN;
   inner *in = NULL;
   memset(out, 0, sizeof *out);
   SN_TRY(check_sides(truth, train, n_train, test, n_test, err));
+  if (knn) SN_TRY(check_knn(truth, options, n_train, err));
   SN_TRY(sn_alloc(&in, 1, sizeof *in, "probe", err));
   in->truth = truth;
   in->x = x;
@@ -342,12 +436,14 @@ sn_status sn_protocol_fold(const sn_probe_truth *truth, const double *x, int64_t
   in->train = train;
   in->n_train = n_train;
   in->options = options;
+  in->n_c = knn ? 1 : SN_PROBE_C;
   sn_status status = select_c(in, out, err);
   sn_free(in);
   if (status != SN_OK) return status;
   fit last = {.truth = truth, .x = x, .width = width, .train = train, .n_train = n_train, .test = test, .n_test = n_test,
-              .balanced = options->balanced, .C = &out->C, .n_c = 1, .scores = scores};
-  SN_TRY(run_fit(&last, err));
+              .options = options, .C = &out->C, .n_c = 1, .scores = scores, .pool = options->pool};
+  out->k = knn ? options->k : 0;
+  SN_TRY(knn ? last_knn(&last, scores, by_k, err) : run_fit(&last, err));
   out->n_fits += last.n_fits;
   out->n_unconverged += last.n_unconverged;
   out->n_filled = last.n_filled;

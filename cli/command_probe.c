@@ -29,6 +29,8 @@ static const sn_option OPTIONS[] = {
                                   "item alone)"},
     {"pool", "POOL", true, "mean | mean_max_std | per_channel | cls | flatten (default: mean); with several, also the one chosen on "
                            "inner folds"},
+    {"classifier", "NAME", false, "linear | knn (default linear)"},
+    {"k", "N", false, "kNN: neighbours that vote (default 20; 10, 20, 100 and 200 stand beside)"},
     {"metric", "METRIC", false, "reported and selected by (default: auroc, balanced_accuracy, auroc_macro or r2, by task)"},
     {"unweighted", NULL, false, "no class weights (default: balanced)"},
     {"seeds", "N", false, "random encoders (default 3)"},
@@ -84,6 +86,10 @@ static sn_status parse(const sn_args *args, const char **runs, const char **excl
   o->split = sn_args_get(args, "split");
   o->classes = sn_args_get(args, "classes");
   o->metric = sn_args_get(args, "metric");
+  if (sn_args_has(args, "classifier")) SN_TRY(sn_classifier_parse(sn_args_get(args, "classifier"), &o->classifier, err));
+  if (sn_args_has(args, "k") && o->classifier != SN_CLASSIFIER_KNN)
+    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "k", "--k %s: neighbours vote in --classifier knn only", sn_args_get(args, "k"));
+  SN_TRY(sn_args_i64(args, "k", o->k, &o->k, err));
   o->unweighted = sn_args_has(args, "unweighted");
   o->use_ema = sn_args_has(args, "ema");
   o->transductive = sn_args_has(args, "transductive");
@@ -111,8 +117,8 @@ static sn_status parse(const sn_args *args, const char **runs, const char **excl
 
 /* Letters and digits of the target and the classes. */
 static void default_name(const sn_probe_options *o, char *name, size_t room) {
-  snprintf(name, room, "%s%s%s%s", o->target, o->classes != NULL ? "-" : "", o->classes != NULL ? o->classes : "",
-           o->transductive ? "-transductive" : "");
+  snprintf(name, room, "%s%s%s%s%s", o->target, o->classes != NULL ? "-" : "", o->classes != NULL ? o->classes : "",
+           o->classifier == SN_CLASSIFIER_KNN ? "-knn" : "", o->transductive ? "-transductive" : "");
   for (char *c = name; *c != '\0'; c++)
     if (!((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') || *c == '_')) *c = '-';
 }
@@ -174,7 +180,7 @@ int sn_command_probe(int argc, char **argv) {
   SN_TRY_GOTO(sn_args_parse(OPTIONS, "RUN...", 1, -1, argc, argv, &args, &err), fail);
   if (sn_args_wants_help(args)) {
     sn_args_print_help(OPTIONS, "probe", "RUN...",
-                       "Linear probes of frozen encoders. Several runs are joined over the folds that they were pretrained with: "
+                       "Probes of frozen encoders, linear or kNN. Several runs are joined over the folds that they were pretrained with: "
                        "every item is predicted by an encoder that never saw its person. Beside them: random encoders of the same "
                        "architecture, raw features and the majority class, with 95 % intervals over people.");
     goto done;

@@ -64,6 +64,9 @@ static void print_title(const sn_probe_result *r) {
   if (strcmp(r->kind, "fixed") == 0) printf("  fixed split");
   else printf("  %" PRId64 " of %" PRId64 " folds of %s, joined and scored once", r->n_folds, r->n_folds_planned, unit);
   if (r->selection[0] != '\0') printf("; %s\n", r->selection);
+  else if (r->classifier == SN_CLASSIFIER_KNN)
+    printf("; kNN probe, k %" PRId64 ", cosine, votes exp(s/0.07)%s\n", r->k,
+           r->n_configurations > 1 ? "; the pool of \"chosen\" by inner folds" : "");
   else
     printf("; linear probe, C of %d values%s by %" PRId64 " inner folds on %s\n", SN_PROBE_C,
          r->n_configurations > SN_PROBE_C ? " (and the pool of \"chosen\")" : "", r->n_inner_folds, sn_metric_name(r->metric));
@@ -150,6 +153,29 @@ static void print_folds(const sn_probe_result *r) {
   }
 }
 
+/* What other numbers of neighbours give. */
+static void print_by_k(const sn_probe_result *r) {
+  char value[32];
+  if (r->classifier != SN_CLASSIFIER_KNN || r->selection[0] != '\0') return;
+  printf("\n  %-24s  %-13s ", sn_metric_name(r->metric), "by k");
+  for (int64_t k = 0; k < SN_KNN_KS; k++) printf(" %6" PRId64, sn_knn_k(k));
+  printf("\n");
+  for (int64_t i = 0; i < r->n_rows; i++) {
+    const sn_probe_row *row = &r->rows[i];
+    char name[48];
+    if (row->k_scores == NULL) continue;
+    if (row->seed >= 0) snprintf(name, sizeof name, "%s, seed %" PRId64, row->encoder, row->seed);
+    else snprintf(name, sizeof name, "%s", row->encoder);
+    printf("  %-24s  %-13s ", name, row->pool[0] != '\0' ? row->pool : "-");
+    for (int64_t k = 0; k < SN_KNN_KS; k++) {
+      format_value(r->metric, row->by_k[k], false, value);
+      printf(" %6s", isnan(row->by_k[k]) ? "-" : value);
+    }
+    printf("\n");
+  }
+  printf("  -: more neighbours than training items\n");
+}
+
 static void print_notes(const sn_probe_result *r) {
   const sn_probe_row *first = &r->rows[0];
   bool any = false;
@@ -160,10 +186,11 @@ static void print_notes(const sn_probe_result *r) {
     any = true;
   }
   if (any) printf("\n");
-  printf("  %s of %s%s%s:", first->steps != NULL ? "step" : "C", first->encoder, first->pool[0] != '\0' ? ", " : "", first->pool);
+  const bool knn = r->classifier == SN_CLASSIFIER_KNN;
+  if (!knn) printf("  %s of %s%s%s:", first->steps != NULL ? "step" : "C", first->encoder, first->pool[0] != '\0' ? ", " : "", first->pool);
   for (int64_t f = 0; f < r->n_folds && first->steps != NULL; f++) printf(" %" PRId64, first->steps[f]);
-  for (int64_t f = 0; f < r->n_folds && first->steps == NULL; f++) printf(" %.3g", first->folds[f].C);
-  printf("; %" PRId64 " configuration%s tried\n", r->n_configurations, r->n_configurations == 1 ? "" : "s on inner folds");
+  for (int64_t f = 0; f < r->n_folds && first->steps == NULL && !knn; f++) printf(" %.3g", first->folds[f].C);
+  if (!knn) printf("; %" PRId64 " configuration%s tried\n", r->n_configurations, r->n_configurations == 1 ? "" : "s on inner folds");
   if (r->leaked_subjects > 0)
     printf("  TRANSDUCTIVE: pretraining saw %" PRId64 " of the test %s\n", r->leaked_subjects, r->persons_unknown ? "recordings" : "people");
   else printf("  leakage: none of the test %s stands in pretraining (ids, and contents by %s checksum)\n",
@@ -184,5 +211,6 @@ void sn_probe_print_table(const sn_probe_result *r) {
   print_rows(r, shown, n);
   print_pairs(r, shown, n);
   print_folds(r);
+  print_by_k(r);
   print_notes(r);
 }

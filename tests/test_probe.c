@@ -167,6 +167,39 @@ static void test_other_targets(void **state) {
   assert_non_null(strstr(read_text("out.txt"), "1 of 2 folds"));
 }
 
+/* A kNN probe has the same rows, and is nowhere called linear. */
+static void test_knn(void **state) {
+  check_runs("probe a b --target sex --classifier knn --k 12 --pool mean --pool mean_max_std --draws 100 --seeds 2");
+  const char *table = read_text("out.txt");
+  assert_non_null(strstr(table, "kNN probe, k 12"));
+  assert_non_null(strstr(table, "by k"));
+  assert_null(strstr(table, "linear"));
+  assert_null(strstr(table, "C of"));
+  sn_json *json = load("a/probes/sex-knn.json");
+  const sn_json *rows = get(json, "rows");
+  assert_int_equal(count_rows(rows, "pretrained"), 3);
+  assert_int_equal(count_rows(rows, "random"), 6);
+  assert_int_equal(count_rows(rows, "raw"), 1);
+  assert_int_equal(count_rows(rows, "majority"), 1);
+  for (int64_t i = 0; i < sn_json_length(rows); i++) {
+    const sn_json *row = sn_json_at(rows, i), *m = get(get(row, "metrics"), "auroc");
+    assert_true(get_f64(m, "low") <= get_f64(m, "value") && get_f64(m, "value") <= get_f64(m, "high"));
+    if (strcmp(sn_json_as_string(get(row, "encoder")), "majority") == 0) continue;
+    assert_string_equal(sn_json_as_string(get(row, "probe")), "knn");
+    assert_int_equal(sn_json_length(get(get(row, "selected"), "k")), 2);
+    get_f64(get(row, "by_k"), "10");
+    assert_int_equal(sn_json_kind(get(get(row, "by_k"), "20")), SN_JSON_NULL); /* 16 training items in each fold */
+  }
+  assert_int_equal(sn_json_kind(get(get(json, "protocol"), "class_weight")), SN_JSON_NULL);
+  sn_json_destroy(json);
+  check_fails("probe a b --target sex --classifier knn", "k is 20, and there are 16 training items");
+  check_fails("probe a b --target sex --k 5", "--classifier knn only");
+  check_fails("probe a b --target sex --classifier knn --k 5 --unweighted", "no class weights");
+  check_fails("probe a b --target sex --classifier knn --k 0", "at least 1");
+  check_fails("probe a b --target sex --classifier attentive", "linear or knn");
+  check_fails("probe a b --target age --task regression --classifier knn --k 5", "number");
+}
+
 static void test_leakage(void **state) {
   check_fails("probe all --target sex", "leakage");
   check_runs("probe all --target sex --transductive --draws 100 --seeds 1 --folds 3");
@@ -240,6 +273,6 @@ static void test_embed(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_two_folds_are_joined), cmocka_unit_test(test_other_targets),
-                                     cmocka_unit_test(test_leakage), cmocka_unit_test(test_refused), cmocka_unit_test(test_embed)};
+                                     cmocka_unit_test(test_knn), cmocka_unit_test(test_leakage), cmocka_unit_test(test_refused), cmocka_unit_test(test_embed)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

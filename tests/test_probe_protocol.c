@@ -10,6 +10,7 @@
 
 #include "benchmarks/protocol.h"
 #include "core/philox.h"
+#include "encoders/knn.h"
 
 enum { N = 120, D = 6, PEOPLE = 30 };
 
@@ -47,7 +48,7 @@ static sn_status run(cohort *c, sn_metric metric, int64_t threads, sn_fold_resul
   assert_int_equal(sn_pool_create(threads, &pool, NULL), SN_OK);
   const sn_protocol_options options = {.metric = metric, .balanced = true, .seed = 1, .pool = pool};
   sn_status status =
-      sn_protocol_fold(&c->truth, c->x, D, c->train, c->n_train, c->test, c->n_test, &options, c->scores, out, err);
+      sn_protocol_fold(&c->truth, c->x, D, c->train, c->n_train, c->test, c->n_test, &options, c->scores, NULL, out, err);
   sn_pool_destroy(pool);
   return status;
 }
@@ -139,6 +140,70 @@ static void test_refused(void **state) {
   assert_int_equal(run(&c, SN_METRIC_AUROC, 0, &r, &err), SN_E_ARGUMENT);
 }
 
+/* Votes of the features as they are; of standardised ones where they have units; nothing of the test rows is looked at. */
+static void test_knn(void **state) {
+  static cohort c;
+  static double by_k[SN_KNN_KS * N * 2], votes[2 * N], train[N * D], test[N * D];
+  int32_t labels[N];
+  sn_fold_result r;
+  sn_pool *pool = NULL;
+  sn_error err;
+  sn_protocol_options options = {.metric = SN_METRIC_AUROC, .classifier = SN_CLASSIFIER_KNN, .k = 15, .seed = 1};
+  assert_int_equal(sn_pool_create(2, &pool, NULL), SN_OK);
+  options.pool = pool;
+  for (int units = 0; units < 2; units++) {
+    make(&c, SN_TASK_BINARY, 2);
+    options.standardize = units == 1;
+    for (int i = 0; i < N && units; i++) c.x[i * D + 5] *= 1000; /* seconds among millivolts */
+    assert_int_equal(sn_protocol_fold(&c.truth, c.x, D, c.train, c.n_train, c.test, c.n_test, &options, c.scores, by_k, &r, &err),
+                     SN_OK);
+    assert_true(r.k == 15 && isnan(r.C) && r.n_inner_folds == 5 && r.n_fits == 6 && r.inner_score > 0.8);
+    double mean[D] = {0}, deviation[D];
+    for (int j = 0; j < D; j++) {
+      double squares = 0;
+      for (int64_t i = 0; i < c.n_train; i++) mean[j] += c.x[c.train[i] * D + j] / (double)c.n_train;
+      for (int64_t i = 0; i < c.n_train; i++) squares += pow(c.x[c.train[i] * D + j] - mean[j], 2);
+      deviation[j] = units ? sqrt(squares / (double)c.n_train) : 1;
+      if (!units) mean[j] = 0;
+    }
+    for (int64_t i = 0; i < c.n_train; i++) labels[i] = c.labels[c.train[i]];
+    for (int64_t i = 0; i < N; i++)
+      for (int j = 0; j < D; j++) {
+        if (i < c.n_train) train[i * D + j] = (c.x[c.train[i] * D + j] - mean[j]) / deviation[j];
+        if (i < c.n_test) test[i * D + j] = (c.x[c.test[i] * D + j] - mean[j]) / deviation[j];
+      }
+    const int64_t ks[] = {15, 10, 20};
+    sn_knn_problem p = {.train = train, .test = test, .n_train = c.n_train, .n_test = c.n_test, .n_features = D,
+                        .n_classes = 2, .labels = labels, .k = ks, .n_k = 1, .temperature = 0.07};
+    const double *found[] = {c.scores, by_k, by_k + 2 * c.n_test};
+    for (int k = 0; k < 3; k++) {
+      p.k = &ks[k];
+      assert_int_equal(sn_knn_scores(&p, NULL, votes, NULL), SN_OK);
+      for (int64_t i = 0; i < 2 * c.n_test; i++) assert_true(fabs(votes[i] - found[k][i]) < 1e-9);
+    }
+    for (int64_t i = 0; i < 2 * c.n_test; i++) assert_true(isnan(by_k[4 * c.n_test + i])); /* 80 training rows, 100 asked for */
+  }
+  options.k = 81;
+  assert_int_equal(sn_protocol_fold(&c.truth, c.x, D, c.train, c.n_train, c.test, c.n_test, &options, c.scores, NULL, &r, &err),
+                   SN_E_ARGUMENT);
+  assert_non_null(strstr(err.message, "81"));
+  options.k = 15;
+  c.x[c.train[0] * D] = NAN;
+  assert_int_equal(sn_protocol_fold(&c.truth, c.x, D, c.train, c.n_train, c.test, c.n_test, &options, c.scores, NULL, &r, NULL),
+                   SN_OK);
+  assert_int_equal(r.n_filled, 1);
+  make(&c, SN_TASK_MULTILABEL, 3);
+  options.metric = SN_METRIC_AUROC_MACRO;
+  assert_int_equal(sn_protocol_fold(&c.truth, c.x, D, c.train, c.n_train, c.test, c.n_test, &options, c.scores, NULL, &r, NULL),
+                   SN_OK);
+  for (int64_t i = 0; i < c.n_test; i++) assert_true(c.scores[3 * i + 2] == 0); /* a label that nobody has */
+  make(&c, SN_TASK_REGRESSION, 1);
+  assert_int_equal(sn_protocol_fold(&c.truth, c.x, D, c.train, c.n_train, c.test, c.n_test, &options, c.scores, NULL, &r, &err),
+                   SN_E_ARGUMENT);
+  assert_non_null(strstr(err.message, "number"));
+  sn_pool_destroy(pool);
+}
+
 static void test_majority(void **state) {
   static cohort c;
   double scores[3 * N];
@@ -161,7 +226,8 @@ static void test_c_grid(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_classes),     cmocka_unit_test(test_test_rows_are_not_looked_at),
                                      cmocka_unit_test(test_other_tasks), cmocka_unit_test(test_missing_features),
-                                     cmocka_unit_test(test_refused),     cmocka_unit_test(test_majority),
+                                     cmocka_unit_test(test_refused),     cmocka_unit_test(test_knn),
+                                     cmocka_unit_test(test_majority),
                                      cmocka_unit_test(test_c_grid)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
