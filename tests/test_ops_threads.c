@@ -11,6 +11,7 @@
 
 #include "core/philox.h"
 #include "kernels/adamw/adamw.h"
+#include "kernels/batch_norm/batch_norm.h"
 #include "kernels/cast/cast.h"
 #include "kernels/drop_path/drop_path.h"
 #include "kernels/dropout/dropout.h"
@@ -58,6 +59,7 @@ static const sn_segment_std_attr segment_std = {{offsets, 5}, 1e-5};
 static const sn_softmax_xent_attr xent = {labels, ROWS, NULL, 0.1, false};
 static const sn_smooth_l1_attr smooth = {1.0};
 static const sn_l2_normalize_attr l2 = {1e-12};
+static const sn_batch_norm_attr batch_norm = {1e-5};
 static const sn_pair_contrast_attr contrast = {0.1};
 static void pair_weights(int64_t count, double *weight) {
   for (int64_t i = 0; i < count; i++) weight[i] = i % 5 == 0 ? 0.5 : i % 7 == 1 ? -1.0 : 0.0;
@@ -96,6 +98,8 @@ static const sn_op_sample large[] = {
     {.name = "l2_normalize", .attr = &l2, .n_in = 1, .in = {X}},
     {.name = "pair_contrast", .attr = &contrast, .n_in = 4, .in = {X, SN_S2(403, WIDTH),
      {.n_dims = 2, .shape = {ROWS, 403}, .fill = SN_FILL_CUSTOM, .custom = pair_weights}, SN_S1(1)}},
+    {.name = "relu", .n_in = 1, .in = {X}},
+    {.name = "batch_norm", .attr = &batch_norm, .n_in = 4, .in = {X, SN_S1(WIDTH), SN_S1(WIDTH), FLAGS(ROWS, 1)}},
     {.name = "dot_const", .n_in = 2, .in = {X, XB}},
 };
 enum { N_LARGE = sizeof large / sizeof large[0] };
