@@ -8,11 +8,9 @@
 #include "cli/terminal.h"
 #include "core/alloc.h"
 #include "core/fs.h"
-#include "engine/phases.h"
 #include "engine/presets.h"
+#include "engine/pretrain.h"
 #include "engine/run.h"
-#include "engine/run_folder.h"
-#include "engine/train.h"
 #include "objectives/term.h"
 
 static const sn_option OPTIONS[] = {
@@ -77,66 +75,11 @@ static sn_status make_config(const sn_args *args, sn_config **out, sn_error *err
     if (sn_args_positionals(args) > 0) SN_TRY_GOTO(load_file(config, sn_args_positional(args, 0), err), fail);
   }
   SN_TRY_GOTO(apply_options(config, args, err), fail);
-  SN_TRY_GOTO(sn_config_check_complete(config, err), fail);
-  SN_TRY_GOTO(sn_run_check_config(config, err), fail);
-  sn_train_phase phases[SN_TRAIN_PHASES];
-  int n_phases;
-  SN_TRY_GOTO(sn_phases_read(config, phases, &n_phases, err), fail); /* before the data are looked at */
+  SN_TRY_GOTO(sn_pretrain_check(config, NULL, err), fail); /* before the data are looked at */
   *out = config;
   return SN_OK;
 fail:
   sn_config_destroy(config);
-  return status;
-}
-
-/* Settings that the result does not depend on. */
-static bool is_neutral(const char *key) {
-  static const char *const KEYS[] = {"train.loader_threads", "train.prefetch",   "train.checkpoint_every",
-                                     "train.keep_last",      "train.keep_every", "train.threads",
-                                     "data.cache",           "data.open_files"};
-  for (size_t i = 0; i < sizeof KEYS / sizeof KEYS[0]; i++)
-    if (strcmp(key, KEYS[i]) == 0) return true;
-  return false;
-}
-
-static bool is_own(const sn_config *config, int64_t phase, int64_t key) {
-  return sn_config_next_own(sn_config_phase(config, phase), key - 1) == key;
-}
-
-/* Says what a resumed run is given otherwise than it began with. *changed: something that the result depends on.
- * phase -1: the configuration has no phases. What neither this phase nor the first sets itself the first has said. */
-static sn_status compare_phase(const char *run, const sn_config *old, const sn_config *new, int64_t phase,
-                               const sn_log *log, bool *changed, sn_error *err) {
-  const sn_config *before = sn_config_phase(old, phase >= 0 ? phase : 0), *now = sn_config_phase(new, phase >= 0 ? phase : 0);
-  sn_string text = {0};
-  char where[32] = "";
-  sn_status status;
-  if (phase >= 0) snprintf(where, sizeof where, "phases.%lld: ", (long long)phase);
-  for (int64_t i = -1;;) {
-    SN_TRY_GOTO(sn_config_next_change(before, now, i, &i, &text, err), done);
-    if (i < 0) break;
-    if (phase > 0 && !is_own(new, phase, i) && !is_own(new, 0, i)) continue;
-    const bool neutral = is_neutral(sn_config_key(now, i));
-    *changed = *changed || !neutral;
-    sn_log_write(log, neutral ? SN_LOG_INFO : SN_LOG_WARNING, "%s: resumed with %s%s%s", run, where, text.data,
-                 neutral ? "" : ": not what an uninterrupted run would give, and it is marked so");
-  }
-done:
-  sn_string_free(&text);
-  return status;
-}
-
-static sn_status compare_settings(const char *run, const sn_config *now, const sn_log *log, bool *changed,
-                                  sn_error *err) {
-  sn_config *before = NULL;
-  sn_status status;
-  const int64_t n = sn_config_phases(now);
-  *changed = false;
-  SN_TRY_GOTO(sn_run_load_config(run, &before, err), done);
-  for (int64_t i = 0; i < n; i++)
-    SN_TRY_GOTO(compare_phase(run, before, now, n > 1 ? i : -1, log, changed, err), done);
-done:
-  sn_config_destroy(before);
   return status;
 }
 
@@ -212,8 +155,6 @@ static int finish(const sn_args *args, const char *run, bool from_recordings, co
 int sn_command_pretrain(int argc, char **argv) {
   sn_args *args = NULL;
   sn_config *config = NULL;
-  sn_run_data *data = NULL;
-  sn_run_folder *folder = NULL;
   char *run = NULL;
   sn_error err;
   sn_train_result result;
@@ -241,32 +182,21 @@ int sn_command_pretrain(int argc, char **argv) {
   const bool resume = sn_args_has(args, "resume");
   SN_TRY_GOTO(make_config(args, &config, &err), fail);
   SN_TRY_GOTO(choose_run(args, &run, &err), fail);
-  sn_log log = sn_terminal_log();
   sn_terminal_ignore_pipe();
-  SN_TRY_GOTO(sn_run_folder_take(run, resume, &folder, &err), fail);
-  SN_TRY_GOTO(sn_run_data_open(config, run, resume, &log, &data, &err), fail);
-  SN_TRY_GOTO(sn_run_settle_config(config, data, &err), fail);
-  if (!resume) SN_TRY_GOTO(sn_run_save_config(run, config, &err), fail);
-  bool changed = false;
-  if (resume) SN_TRY_GOTO(compare_settings(run, config, &log, &changed, &err), fail);
-  sn_train_options options = {.config = config,
-                              .changed = changed,
-                              .source = sn_run_data_source(data),
-                              .run = run,
-                              .resume = resume,
-                              .stop = sn_terminal_catch_signals(),
-                              .log = log,
-                              .progress = sn_terminal_is_interactive() ? show_progress : log_progress};
-  SN_TRY_GOTO(sn_train(&options, &result, &err), fail);
+  const sn_pretrain_options options = {.config = config,
+                                       .run = run,
+                                       .resume = resume,
+                                       .stop = sn_terminal_catch_signals(),
+                                       .log = sn_terminal_log(),
+                                       .progress = sn_terminal_is_interactive() ? show_progress : log_progress};
+  SN_TRY_GOTO(sn_pretrain(&options, &result, &err), fail);
   code = finish(args, run, strcmp(sn_config_text(config, "data.dir"), "synthetic") != 0, &result, &err);
   goto done;
 fail:
   code = sn_terminal_fail("pretrain", &err);
 done:
-  sn_run_data_destroy(data);
   sn_config_destroy(config);
   sn_args_destroy(args);
-  sn_run_folder_release(folder);
   sn_free(run);
   return code;
 }

@@ -1,0 +1,87 @@
+#include "engine/pretrain.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/run.h"
+#include "engine/run_folder.h"
+
+sn_status sn_pretrain_check(const sn_config *config, int64_t *steps, sn_error *err) {
+  sn_train_phase phases[SN_TRAIN_PHASES];
+  int n_phases;
+  SN_TRY(sn_config_check_complete(config, err));
+  SN_TRY(sn_run_check_config(config, err));
+  SN_TRY(sn_phases_read(config, phases, &n_phases, err));
+  if (steps != NULL) *steps = phases[n_phases - 1].last;
+  return SN_OK;
+}
+
+bool sn_pretrain_is_neutral(const char *key) {
+  static const char *const KEYS[] = {"train.loader_threads", "train.prefetch",   "train.checkpoint_every",
+                                     "train.keep_last",      "train.keep_every", "train.threads",
+                                     "data.cache",           "data.open_files"};
+  for (size_t i = 0; i < sizeof KEYS / sizeof KEYS[0]; i++)
+    if (strcmp(key, KEYS[i]) == 0) return true;
+  return false;
+}
+
+static bool is_own(const sn_config *config, int64_t phase, int64_t key) {
+  return sn_config_next_own(sn_config_phase(config, phase), key - 1) == key;
+}
+
+/* Says what a resumed run is given otherwise than it began with. *changed: something that the result depends on.
+ * phase -1: the configuration has no phases. What neither this phase nor the first sets itself the first has said. */
+static sn_status compare_phase(const char *run, const sn_config *old, const sn_config *new, int64_t phase,
+                               const sn_log *log, bool *changed, sn_error *err) {
+  const sn_config *before = sn_config_phase(old, phase >= 0 ? phase : 0), *now = sn_config_phase(new, phase >= 0 ? phase : 0);
+  sn_string text = {0};
+  char where[32] = "";
+  sn_status status;
+  if (phase >= 0) snprintf(where, sizeof where, "phases.%lld: ", (long long)phase);
+  for (int64_t i = -1;;) {
+    SN_TRY_GOTO(sn_config_next_change(before, now, i, &i, &text, err), done);
+    if (i < 0) break;
+    if (phase > 0 && !is_own(new, phase, i) && !is_own(new, 0, i)) continue;
+    const bool neutral = sn_pretrain_is_neutral(sn_config_key(now, i));
+    *changed = *changed || !neutral;
+    sn_log_write(log, neutral ? SN_LOG_INFO : SN_LOG_WARNING, "%s: resumed with %s%s%s", run, where, text.data,
+                 neutral ? "" : ": not what an uninterrupted run would give, and it is marked so");
+  }
+done:
+  sn_string_free(&text);
+  return status;
+}
+
+static sn_status compare_settings(const char *run, const sn_config *now, const sn_log *log, bool *changed,
+                                  sn_error *err) {
+  sn_config *before = NULL;
+  sn_status status;
+  const int64_t n = sn_config_phases(now);
+  *changed = false;
+  SN_TRY_GOTO(sn_run_load_config(run, &before, err), done);
+  for (int64_t i = 0; i < n; i++)
+    SN_TRY_GOTO(compare_phase(run, before, now, n > 1 ? i : -1, log, changed, err), done);
+done:
+  sn_config_destroy(before);
+  return status;
+}
+
+sn_status sn_pretrain(const sn_pretrain_options *o, sn_train_result *result, sn_error *err) {
+  sn_train_options options = {.config = o->config, .run = o->run, .resume = o->resume, .stop = o->stop, .log = o->log,
+                              .progress = o->progress, .progress_user = o->progress_user};
+  sn_run_folder *folder = NULL;
+  sn_run_data *data = NULL;
+  sn_status status;
+  memset(result, 0, sizeof *result);
+  SN_TRY_GOTO(sn_run_folder_take(o->run, o->resume, &folder, err), done);
+  SN_TRY_GOTO(sn_run_data_open(o->config, o->run, o->resume, &o->log, &data, err), done);
+  SN_TRY_GOTO(sn_run_settle_config(o->config, data, err), done);
+  if (o->resume) SN_TRY_GOTO(compare_settings(o->run, o->config, &o->log, &options.changed, err), done);
+  else SN_TRY_GOTO(sn_run_save_config(o->run, o->config, err), done);
+  options.source = sn_run_data_source(data);
+  status = sn_train(&options, result, err);
+done:
+  sn_run_data_destroy(data);
+  sn_run_folder_release(folder);
+  return status;
+}
