@@ -3,12 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "objectives/draws.h"
 #include "objectives/term.h"
 
 /* --- what may differ ---------------------------------------------------------------------------------------------- */
 
 static const char *const MAY_DIFFER[] = {
-    "objective.name",   "model.dropout",      "model.drop_path",    "model.checkpoint", "train.steps",
+    "objective.name",   "objective.weights", "model.dropout",      "model.drop_path",    "model.checkpoint", "train.steps",
     "train.lr",         "train.min_lr",       "train.schedule",     "train.warmup",     "train.decay_share",
     "train.weight_decay", "train.decay_set",  "train.beta1",        "train.beta2",      "train.eps",
     "train.clip",       "train.ema",          "train.freeze",       "train.moments",    "train.pack_tokens",
@@ -21,6 +22,8 @@ static bool may_differ(const char *key) {
   for (int64_t i = 0; i < sn_n_objective_kinds; i++)
     for (const sn_config_entry *e = sn_objective_kinds[i]->config; e != NULL && e->key != NULL; e++)
       if (strcmp(key, e->key) == 0) return true;
+  for (const sn_config_entry *e = sn_view_config; e->key != NULL; e++)
+    if (strcmp(key, e->key) == 0) return true;
   return false;
 }
 

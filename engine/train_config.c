@@ -6,6 +6,7 @@
 
 #include "encoders/encoder.h"
 #include "engine/init_run.h"
+#include "objectives/draws.h"
 #include "objectives/term.h"
 
 const sn_config_entry sn_train_config[] = {
@@ -113,6 +114,7 @@ sn_status sn_engine_config_create(const sn_config_entry *const *extra, int64_t n
   tables[n++] = sn_position_config;
   tables[n++] = sn_attention_config;
   tables[n++] = sn_objective_config;
+  tables[n++] = sn_view_config;
   for (int64_t i = 0; i < sn_n_objective_kinds && n < MOST_TABLES; i++) {
     const sn_config_entry *table = sn_objective_kinds[i]->config;
     bool known = table == NULL;

@@ -148,6 +148,7 @@ static double draw(const sn_param *param, double bound, sn_random *random) {
   switch (param->init) {
     case SN_INIT_ZEROS: return 0.0;
     case SN_INIT_ONES: return 1.0;
+    case SN_INIT_CONSTANT: return param->init_scale;
     case SN_INIT_NORMAL: return param->init_scale * sn_random_normal(random);
     case SN_INIT_TRUNC_NORMAL:
       for (;;) {

@@ -15,6 +15,7 @@
 
 typedef enum sn_init {
   SN_INIT_ZEROS, SN_INIT_ONES,
+  SN_INIT_CONSTANT,          /* scale */
   SN_INIT_NORMAL,            /* std = scale */
   SN_INIT_TRUNC_NORMAL,      /* std = scale, cut at +-2 std by redrawing */
   SN_INIT_XAVIER_UNIFORM,    /* bound sqrt(6 / (fan_in + fan_out)) of the (out, in) matrix */

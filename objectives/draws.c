@@ -38,3 +38,14 @@ sn_status sn_draws_read(const sn_config *c, const char *prefix, sn_draws *out, s
                                                  .channel_radius_m = real_of(c, prefix, "mask_channel_radius")}}};
   return sn_mask_check(out->options.mask, &out->options.mask_options, err);
 }
+
+const sn_config_entry sn_view_config[] = {
+    {"view.whole", SN_CONFIG_BOOL, "false", 0, 0, NULL, NULL, "views show all of their tokens, whatever view.mask says"},
+    SN_DRAW_KEYS("view", "0.5"),
+    {NULL, 0, NULL, 0, 0, NULL, NULL, NULL}};
+
+sn_status sn_draws_of_views(const sn_config *config, sn_draws *out, sn_error *err) {
+  SN_TRY(sn_draws_read(config, "view", out, err));
+  if (sn_config_bool(config, "view.whole")) out->kind = &sn_blocks_none;
+  return SN_OK;
+}

@@ -23,4 +23,8 @@
 /* SN_E_ARGUMENT: settings that do not go together. */
 SN_MUST_CHECK sn_status sn_draws_read(const sn_config *config, const char *prefix, sn_draws *out, sn_error *err);
 
+/* view.*: what each view of a row term shows; view.whole: all of its tokens. */
+extern const sn_config_entry sn_view_config[];
+SN_MUST_CHECK sn_status sn_draws_of_views(const sn_config *config, sn_draws *out, sn_error *err);
+
 #endif
