@@ -23,7 +23,8 @@ sn_status sn_model_create(const sn_config *config, const sn_model_shape *shape, 
                                 .seed = (uint64_t)sn_config_int(config, "train.seed"),
                                 .pack_slots = shape->pack_slots, .pack_samples = shape->pack_samples,
                                 .max_tokens = shape->max_tokens, .n_targets = shape->n_targets,
-                                .targets = shape->targets, .residual = residual};
+                                .targets = shape->targets, .n_labels = shape->n_labels, .labels = shape->labels,
+                                .residual = residual};
     SN_TRY_GOTO(sn_objective_create(&setup, &m->objective, err), fail);
   }
   sn_params_init(m->params, seed);

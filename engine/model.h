@@ -15,6 +15,8 @@ typedef struct sn_model_shape {
   const char *(*channel_name)(int64_t id); /* for messages; may be NULL */
   int n_targets;           /* that samples carry beside their tokens */
   sn_target_spec targets[SN_MOST_TARGETS];
+  int64_t n_labels;        /* continuous label of each recording (data.label), for objectives; borrowed, NULL: none */
+  const double *labels;
 } sn_model_shape;
 
 typedef struct sn_model {
