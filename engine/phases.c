@@ -9,7 +9,7 @@
 /* --- what may differ ---------------------------------------------------------------------------------------------- */
 
 static const char *const MAY_DIFFER[] = {
-    "objective.name",   "objective.weights", "model.dropout",      "model.drop_path",    "model.checkpoint", "train.steps",
+    "objective.name",   "objective.weights", "objective.compare_every", "model.dropout",      "model.drop_path",    "model.checkpoint", "train.steps",
     "train.lr",         "train.min_lr",       "train.schedule",     "train.warmup",     "train.decay_share",
     "train.weight_decay", "train.decay_set",  "train.beta1",        "train.beta2",      "train.eps",
     "train.clip",       "train.ema",          "train.freeze",       "train.moments",    "train.pack_tokens",

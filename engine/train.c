@@ -521,7 +521,21 @@ static sn_status write_checkpoint(trainer *t, sn_error *err) {
   return sn_comm_barrier(t->comm, err);
 }
 
-static sn_status write_metrics(trainer *t, const sn_step_sums *sums, double lr, double grad_norm, bool updated,
+/* Norms of the terms' gradients over the encoder, and how they lie to one another. */
+static void write_comparison(trainer *t, const sn_term_gradients *g) {
+  const sn_objective *o = t->model->objective;
+  char key[3 * SN_METRIC_NAME];
+  for (int a = 0; a < g->n_terms; a++) {
+    snprintf(key, sizeof key, "grad_norm_%s", o->terms[a]);
+    sn_metrics_value(t->metrics, key, g->norms[a]);
+    for (int b = 0; b < a; b++) {
+      snprintf(key, sizeof key, "grad_cos_%s_%s", o->terms[b], o->terms[a]);
+      sn_metrics_value(t->metrics, key, g->cosines[a][b]);
+    }
+  }
+}
+
+static sn_status write_metrics(trainer *t, const sn_step_sums *sums, const sn_term_gradients *compared, double lr, double grad_norm, bool updated,
                                double ms, double wait_ms, int64_t step_tokens, const sn_train_scores *scores,
                                sn_error *err) {
   const sn_objective *o = t->model->objective;
@@ -541,6 +555,7 @@ static sn_status write_metrics(trainer *t, const sn_step_sums *sums, double lr, 
   if (sn_config_real(settings(t), "train.weight_decay_end") >= 0)
     sn_metrics_value(m, "weight_decay", t->optimizer.weight_decay);
   sn_metrics_value(m, "grad_norm", grad_norm);
+  write_comparison(t, compared);
   sn_metrics_count(m, "updated", updated);
   sn_metrics_count(m, "quarantined", sn_loader_quarantined(t->loader));
   for (int i = 0; i < scores->n; i++) sn_metrics_value(m, scores->names[i], scores->values[i]);
@@ -553,18 +568,30 @@ static sn_status write_metrics(trainer *t, const sn_step_sums *sums, double lr, 
   return sn_metrics_end(m, err);
 }
 
-/* Gradients, the guard against what is not finite, and the update. */
-static sn_status update(trainer *t, const sn_step *step, sn_step_sums *sums, double lr, sn_optimizer_result *updated,
-                        bool *did_update, sn_error *err) {
+static sn_status make_gradients(trainer *t, const sn_step *step, sn_step_sums *sums, sn_term_gradients *compared,
+                                sn_error *err) {
+  const int64_t every = sn_config_int(settings(t), "objective.compare_every");
   void **works = NULL;
   sn_status status;
-  *updated = (sn_optimizer_result){.grad_norm = NAN, .finite = true};
-  *did_update = false;
+  compared->n_terms = 0;
   SN_TRY(sn_alloc(&works, step->n_packs, sizeof *works, "packs of a step", err));
   for (int64_t i = 0; i < step->n_packs; i++) works[i] = step->packs[i].work;
+  if (t->options->task == NULL && every > 0 && t->state.step % every == 0)
+    SN_TRY_GOTO(sn_step_compare_terms(t->engine, step->n_packs, works, (uint64_t)t->state.step, t->model->n_encoder, compared,
+                                      err),
+                done);
   status = sn_step_gradients(t->engine, step->n_packs, works, (uint64_t)t->state.step, -1, sums, err);
+done:
   sn_free(works);
-  if (status != SN_OK) return status;
+  return status;
+}
+
+/* Gradients, the guard against what is not finite, and the update. */
+static sn_status update(trainer *t, const sn_step *step, sn_step_sums *sums, sn_term_gradients *compared, double lr,
+                        sn_optimizer_result *updated, bool *did_update, sn_error *err) {
+  *updated = (sn_optimizer_result){.grad_norm = NAN, .finite = true};
+  *did_update = false;
+  SN_TRY(make_gradients(t, step, sums, compared, err));
   if (!sums->has_terms) {
     t->state.empty_steps++;
     return SN_OK;
@@ -626,6 +653,7 @@ static bool out_of_patience(const trainer *t) {
 static sn_status run_step(trainer *t, sn_step *step, double start_ms, sn_error *err) {
   int64_t seen[2] = {0, step->n_samples};
   sn_step_sums sums;
+  sn_term_gradients compared;
   sn_optimizer_result updated;
   bool did_update;
   for (int64_t i = 0; i < step->n_packs; i++)
@@ -635,7 +663,7 @@ static sn_status run_step(trainer *t, sn_step *step, double start_ms, sn_error *
   const double lr = sn_schedule_at(&t->schedule, in_phase);
   t->optimizer.weight_decay = sn_schedule_decay_at(&t->schedule, sn_config_real(settings(t), "train.weight_decay"),
                                                    sn_config_real(settings(t), "train.weight_decay_end"), in_phase);
-  SN_TRY(update(t, step, &sums, lr, &updated, &did_update, err));
+  SN_TRY(update(t, step, &sums, &compared, lr, &updated, &did_update, err));
   t->state.step++;
   t->state.tokens += seen[0];
   t->state.samples += seen[1];
@@ -644,7 +672,7 @@ static sn_status run_step(trainer *t, sn_step *step, double start_ms, sn_error *
   SN_TRY(evaluate(t, &scores, err));
   if (t->metrics == NULL) return SN_OK;
   const double ms = now_ms() - start_ms;
-  SN_TRY(write_metrics(t, &sums, lr, updated.grad_norm, did_update, ms, step->wait_ms, seen[0], &scores, err));
+  SN_TRY(write_metrics(t, &sums, &compared, lr, updated.grad_norm, did_update, ms, step->wait_ms, seen[0], &scores, err));
   if (t->options->progress != NULL) {
     sn_progress p = {.step = t->state.step, .steps = t->total, .loss = sums.loss, .lr = lr,
                      .tokens_per_s = ms > 0 ? 1e3 * (double)seen[0] / ms : 0,

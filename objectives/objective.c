@@ -20,6 +20,9 @@ const sn_config_entry sn_objective_config[] = {
      "what is learned, several terms joined by +: `sonde pretrain --help` lists them"},
     {"objective.weights", SN_CONFIG_TEXTS, "", 0, 0, NULL, NULL,
      "one for each term, default 1: a number, or steps and values such as '0:0 1000:0.5'"},
+    {"objective.compare_every", SN_CONFIG_INT, "0", 0, 1e9, NULL, NULL,
+     "steps from one comparison of the terms' gradients to the next (norms and cosines, in metrics.jsonl); each costs a step "
+     "for every term; 0: never"},
     {NULL, 0, NULL, 0, 0, NULL, NULL, NULL}};
 
 sn_status sn_objective_create(const sn_objective_setup *setup, sn_objective **out, sn_error *err) {
