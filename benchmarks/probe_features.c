@@ -354,7 +354,7 @@ static sn_status raw_windows(const sn_probe_items *items, const raw_columns *col
     for (int64_t j = 0; j < width; j++) x[i * width + j] = NAN;
     if (!items->usable[i]) continue;
     SN_TRY(sn_conditioned_series(conditioned, items->recording[i], &list, err));
-    SN_TRY(items->source->vtable->read(items->source, i, 0, 0, &sample, err));
+    SN_TRY(items->source->vtable->read(items->source, i, 0, 0, 0, &sample, err));
     for (int64_t t = 0; t < sample->n_tokens; t++) {
       const int64_t column = column_of(columns, &list->series[sample->series[t]]);
       const int64_t patch = sample->positions[t] - first_patch(items, i);

@@ -60,6 +60,11 @@ sn_random sn_random_fork(const sn_random *parent, uint64_t part) {
   return random_of(sn_philox4x32(identity, part_key));
 }
 
+sn_random sn_random_at_view(uint64_t seed, sn_purpose purpose, uint64_t epoch, uint64_t sample_id, int64_t view) {
+  const sn_random whole = sn_random_at(seed, purpose, epoch, sample_id);
+  return view == 0 ? whole : sn_random_fork(&whole, (uint64_t)view);
+}
+
 uint32_t sn_random_u32(sn_random *random) {
   if (random->used >= 4) {
     random->block = sn_philox4x32(random->counter, random->key);

@@ -47,6 +47,10 @@ sn_random sn_random_at(uint64_t seed, sn_purpose purpose, uint64_t epoch, uint64
  * `parent`, not on how much was drawn from it. Forks may be forked. */
 sn_random sn_random_fork(const sn_random *parent, uint64_t part);
 
+/* The start of the sequence of one view of a sample (core/token_batch.h): of view 0 that of the sample, of view v > 0 its fork
+ * v.  What differs between views draws from here. */
+sn_random sn_random_at_view(uint64_t seed, sn_purpose purpose, uint64_t epoch, uint64_t sample_id, int64_t view);
+
 uint32_t sn_random_u32(sn_random *random);
 uint64_t sn_random_u64(sn_random *random);
 double sn_random_uniform(sn_random *random);                 /* [0,1), 53 bits */

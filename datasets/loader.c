@@ -14,6 +14,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -34,7 +35,7 @@ typedef enum outcome {
 typedef struct place_state {
   int64_t window;
   outcome outcome;
-  sn_sample *sample;
+  sn_sample **samples; /* (n_views) of the window, all there with OUTCOME_SAMPLE, else all NULL. In the pack's list */
   sn_error *error; /* FAILED, FATAL; NULL when even that could not be allocated */
 } place_state;
 
@@ -46,6 +47,7 @@ typedef struct pack_job {
   int64_t first; /* place */
   int64_t n_places;
   place_state *places;
+  sn_sample **samples; /* (n_places, n_views) */
   atomic_int_fast64_t unread;
   sn_token_batch *batch;
   void *work;
@@ -67,6 +69,7 @@ struct sn_loader {
   sn_source *source;
   sn_loader_options options;
   sn_plan plan;
+  int64_t n_views;
   sn_pool *pool;
   int64_t planned; /* position up to which steps are planned */
   step_job *front, *back;
@@ -101,10 +104,16 @@ static bool in_ledger(sn_loader *loader, int64_t recording, int64_t step_first) 
   return found;
 }
 
-static void place_clear(place_state *state) {
-  sn_sample_destroy(state->sample);
+static void release_samples(const sn_loader *loader, place_state *state) {
+  for (int64_t v = 0; v < loader->n_views; v++) {
+    sn_sample_destroy(state->samples[v]);
+    state->samples[v] = NULL;
+  }
+}
+
+static void place_clear(const sn_loader *loader, place_state *state) {
+  release_samples(loader, state);
   sn_free(state->error);
-  state->sample = NULL;
   state->error = NULL;
   state->outcome = OUTCOME_NONE;
 }
@@ -119,6 +128,21 @@ static void place_fail(place_state *state, outcome kind, const sn_error *error) 
   *state->error = *error;
 }
 
+/* One view. SN_E_STATE: the sample is not what was planned. */
+static sn_status read_view(sn_loader *loader, int64_t window, uint64_t epoch, int64_t view, sn_sample **out,
+                           sn_error *err) {
+  sn_source *source = loader->source;
+  SN_TRY(sn_source_read(source, window, loader->options.seed, epoch, view, out, err));
+  const int64_t nominal = source->vtable->nominal_tokens(source, window);
+  const sn_sample *sample = *out;
+  if (sample->n_tokens <= nominal && sample->n_tokens >= 1 && sample->patch_size == source->patch_size) return SN_OK;
+  return sn_fail(err, SN_E_STATE,
+                 "source %s: window %" PRId64 " has %" PRId64 " tokens of %" PRId64 " values; planned were at most %" PRId64
+                 " of %" PRId64,
+                 source->vtable->name, window, sample->n_tokens, sample->patch_size, nominal, source->patch_size);
+}
+
+/* All views, or none: with one of them missing the others would have lost their partner. */
 static void read_place(pack_job *pack, int64_t index) {
   sn_loader *loader = pack->loader;
   sn_source *source = loader->source;
@@ -132,26 +156,21 @@ static void read_place(pack_job *pack, int64_t index) {
   uint64_t epoch = (uint64_t)((pack->first + index) / source->n_windows);
   sn_error error;
   sn_error_clear(&error);
-  sn_sample *sample = NULL;
-  sn_status status = sn_source_read(source, state->window, loader->options.seed, epoch, &sample, &error);
+  sn_status status = SN_OK;
+  for (int64_t v = 0; v < loader->n_views && status == SN_OK; v++)
+    status = read_view(loader, state->window, epoch, v, &state->samples[v], &error);
+  if (status == SN_OK) {
+    state->outcome = OUTCOME_SAMPLE;
+    return;
+  }
+  release_samples(loader, state);
   if (status == SN_END) {
     state->outcome = OUTCOME_REJECTED;
-  } else if (status != SN_OK) {
-    error.code = status;
-    bool fault = recording >= 0 && is_recordings_fault(status);
-    place_fail(state, fault ? OUTCOME_FAILED : OUTCOME_FATAL, &error);
-  } else {
-    int64_t nominal = source->vtable->nominal_tokens(source, state->window);
-    state->sample = sample;
-    state->outcome = OUTCOME_SAMPLE;
-    if (sample->n_tokens > nominal || sample->n_tokens < 1 || sample->patch_size != source->patch_size) {
-      sn_fail(&error, SN_E_STATE,
-              "source %s: window %" PRId64 " has %" PRId64 " tokens of %" PRId64
-              " values; planned were at most %" PRId64 " of %" PRId64,
-              source->vtable->name, state->window, sample->n_tokens, sample->patch_size, nominal, source->patch_size);
-      place_fail(state, OUTCOME_FATAL, &error);
-    }
+    return;
   }
+  error.code = status;
+  const bool fault = recording >= 0 && is_recordings_fault(status);
+  place_fail(state, fault ? OUTCOME_FAILED : OUTCOME_FATAL, &error);
 }
 
 static sn_status pack_samples(pack_job *pack, const sn_sample **samples, uint64_t *epochs, sn_error *err) {
@@ -159,9 +178,10 @@ static sn_status pack_samples(pack_job *pack, const sn_sample **samples, uint64_
   int64_t n = 0;
   for (int64_t i = 0; i < pack->n_places; i++) {
     if (pack->places[i].outcome != OUTCOME_SAMPLE) continue;
-    samples[n] = pack->places[i].sample;
-    epochs[n] = (uint64_t)((pack->first + i) / loader->source->n_windows);
-    n++;
+    for (int64_t v = 0; v < loader->n_views; v++, n++) {
+      samples[n] = pack->places[i].samples[v];
+      epochs[n] = (uint64_t)((pack->first + i) / loader->source->n_windows);
+    }
   }
   SN_TRY(sn_token_batch_pack(samples, n, &pack->batch, err));
   pack->batch->patch_size = loader->source->patch_size; /* an empty pack has it too */
@@ -188,18 +208,16 @@ static void finish_pack(pack_job *pack) {
   if (pack->status == SN_OK && !stopped) {
     const sn_sample **samples = NULL;
     uint64_t *epochs = NULL;
-    pack->status = sn_alloc(&samples, pack->n_places, sizeof *samples, "samples of a pack", &pack->error);
+    const int64_t most = pack->n_places * loader->n_views;
+    pack->status = sn_alloc(&samples, most, sizeof *samples, "samples of a pack", &pack->error);
     if (pack->status == SN_OK) {
-      pack->status = sn_alloc(&epochs, pack->n_places, sizeof *epochs, "epochs of a pack", &pack->error);
+      pack->status = sn_alloc(&epochs, most, sizeof *epochs, "epochs of a pack", &pack->error);
     }
     if (pack->status == SN_OK) pack->status = pack_samples(pack, samples, epochs, &pack->error);
     sn_free(samples);
     sn_free(epochs);
   }
-  for (int64_t i = 0; i < pack->n_places; i++) {
-    sn_sample_destroy(pack->places[i].sample);
-    pack->places[i].sample = NULL;
-  }
+  for (int64_t i = 0; i < pack->n_places; i++) release_samples(loader, &pack->places[i]);
 }
 
 static void read_task(void *user, int64_t index, int64_t worker) {
@@ -221,7 +239,7 @@ static void release_pack(sn_loader *loader, sn_token_batch *batch, void *work) {
 }
 
 static void pack_clear(pack_job *pack) {
-  for (int64_t i = 0; i < pack->n_places; i++) place_clear(&pack->places[i]);
+  for (int64_t i = 0; i < pack->n_places; i++) place_clear(pack->loader, &pack->places[i]);
   release_pack(pack->loader, pack->batch, pack->work);
   pack->batch = NULL;
   pack->work = NULL;
@@ -232,9 +250,27 @@ static void job_destroy(step_job *job) {
   for (int64_t k = 0; k < job->n_packs; k++) {
     pack_clear(&job->packs[k]);
     sn_free(job->packs[k].places);
+    sn_free(job->packs[k].samples);
   }
   sn_free(job->packs);
   sn_free(job);
+}
+
+static sn_status make_pack(sn_loader *loader, step_job *job, const int64_t *windows, int64_t n, sn_error *err) {
+  pack_job *pack = &job->packs[job->n_packs];
+  SN_TRY(sn_alloc(&pack->places, n, sizeof *pack->places, "places of a pack", err));
+  pack->loader = loader;
+  pack->job = job;
+  job->n_packs++; /* from here on job_destroy frees it */
+  SN_TRY(sn_alloc(&pack->samples, n, loader->n_views * (int64_t)sizeof *pack->samples, "places of a pack", err));
+  pack->first = job->end;
+  pack->n_places = n;
+  for (int64_t i = 0; i < n; i++) {
+    pack->places[i].window = windows[i];
+    pack->places[i].samples = pack->samples + i * loader->n_views;
+  }
+  atomic_init(&pack->unread, n);
+  return SN_OK;
 }
 
 static sn_status plan_job(sn_loader *loader, step_job *job, sn_error *err) {
@@ -245,17 +281,7 @@ static sn_status plan_job(sn_loader *loader, step_job *job, sn_error *err) {
   for (int64_t k = 0; k < o->packs_per_step; k++) {
     int64_t n = 0;
     SN_TRY_GOTO(sn_plan_pack(&loader->plan, job->end, &n, &windows, &capacity, err), done);
-    if (k % o->n_ranks == o->rank) {
-      pack_job *pack = &job->packs[job->n_packs];
-      SN_TRY_GOTO(sn_alloc(&pack->places, n, sizeof *pack->places, "places of a pack", err), done);
-      pack->loader = loader;
-      pack->job = job;
-      pack->first = job->end;
-      pack->n_places = n;
-      for (int64_t i = 0; i < n; i++) pack->places[i].window = windows[i];
-      atomic_init(&pack->unread, n);
-      job->n_packs++;
-    }
+    if (k % o->n_ranks == o->rank) SN_TRY_GOTO(make_pack(loader, job, windows, n, err), done);
     job->end += n;
   }
 done:
@@ -357,7 +383,7 @@ static sn_status hand_out(sn_loader *loader, step_job *job, sn_step *step, sn_er
     pack_job *pack = &job->packs[k];
     for (int64_t i = 0; i < pack->n_places; i++) {
       outcome kind = pack->places[i].outcome;
-      step->n_samples += kind == OUTCOME_SAMPLE;
+      step->n_samples += kind == OUTCOME_SAMPLE ? loader->n_views : 0;
       step->n_rejected += kind == OUTCOME_REJECTED;
       step->n_quarantined += kind == OUTCOME_FAILED || kind == OUTCOME_IN_LEDGER;
       if (kind == OUTCOME_FAILED) SN_TRY(quarantine(loader, pack, i, step, err));
@@ -406,6 +432,8 @@ fail:
 
 /* ---- public ------------------------------------------------------------------------------------------------------ */
 
+static int64_t views_of(const sn_loader_options *o) { return o->sampling.n_views > 0 ? o->sampling.n_views : 1; }
+
 static sn_status check_options(const sn_source *source, const sn_loader_options *o, sn_error *err) {
 #define CHECK(condition, field, value, expected)                                                        \
   if (!(condition))                                                                                     \
@@ -421,12 +449,18 @@ static sn_status check_options(const sn_source *source, const sn_loader_options 
   CHECK(o->n_threads >= 0 && o->n_threads <= 4096, "n_threads", o->n_threads, "0 .. 4096");
   CHECK(o->prefetch_steps >= 1, "prefetch_steps", o->prefetch_steps, "at least 1");
   CHECK(o->start_position >= 0, "start_position", o->start_position, "at least 0");
+  CHECK(o->sampling.n_views >= 0 && o->sampling.n_views <= SN_MOST_VIEWS, "n_views", o->sampling.n_views, "0 .. 64");
 #undef CHECK
-  if (o->pack_tokens < source->max_tokens) {
+  if (o->sampling.group > 1)
+    return sn_fail_at(err, SN_E_UNSUPPORTED, -1, -1, "group", "loader: windows do not come in groups yet");
+  if (o->pack_tokens / views_of(o) < source->max_tokens) {
+    const bool several = views_of(o) > 1;
+    char views[64] = "";
+    if (several) snprintf(views, sizeof views, "%" PRId64 " views of ", views_of(o));
     return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "pack_tokens",
-                      "loader: a pack of %" PRId64 " tokens cannot hold a window of %" PRId64
+                      "loader: a pack of %" PRId64 " tokens cannot hold %sa window of %" PRId64
                       "; raise the tokens per pack or shorten the window",
-                      o->pack_tokens, source->max_tokens);
+                      o->pack_tokens, views, source->max_tokens);
   }
   if (!(o->max_bad_share >= 0.0 && o->max_bad_share <= 1.0)) {
     return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "max_bad_share", "loader: max_bad_share is %g; expected 0 .. 1",
@@ -446,7 +480,9 @@ sn_status sn_loader_create(sn_source *source, const sn_loader_options *options, 
   }
   loader->source = source;
   loader->options = *options;
-  loader->plan = (sn_plan){.source = source, .seed = options->seed, .pack_tokens = options->pack_tokens};
+  loader->plan = (sn_plan){.source = source, .seed = options->seed, .pack_tokens = options->pack_tokens,
+                           .n_views = views_of(options)};
+  loader->n_views = views_of(options);
   loader->planned = options->start_position;
   atomic_init(&loader->stopping, false);
   pthread_mutex_init(&loader->lock, NULL);
@@ -497,7 +533,7 @@ int64_t sn_loader_pack_slots(const sn_loader *loader) {
 }
 
 int64_t sn_loader_pack_samples(const sn_loader *loader) {
-  return loader->options.pack_tokens / loader->source->min_tokens;
+  return loader->options.pack_tokens / loader->n_views / loader->source->min_tokens * loader->n_views;
 }
 
 double sn_loader_epoch(const sn_loader *loader, int64_t position) {

@@ -5,6 +5,10 @@
  * rejected or quarantined leaves its place empty and never shifts another.  Step s takes packs_per_step packs (over
  * all ranks); rank r of R takes packs r, r+R, ...  The number of threads changes nothing.
  *
+ * VIEWS.  With sampling.n_views (core/token_batch.h) a place delivers that many samples of its window, one after another in
+ * the same pack, with view 0, 1, ... and one sample_id; its nominal tokens count as often.  A window of which one view is
+ * rejected or fails leaves its place empty: no view comes without the others.
+ *
  * A position (the number of places consumed) and the ledger are all the state there is.
  *
  * The ledger takes effect with the next step: a place is empty when its own read fails, or when the ledger holds its
@@ -25,13 +29,16 @@
 
 typedef struct sn_loader sn_loader;
 
+enum { SN_MOST_VIEWS = 64 };
+
 typedef struct sn_loader_options {
   uint64_t seed;
-  int64_t pack_tokens;    /* capacity of a pack in nominal tokens; at least source->max_tokens */
+  int64_t pack_tokens;    /* capacity of a pack in nominal tokens; at least source->max_tokens of every view */
   int64_t packs_per_step; /* over all ranks; a multiple of n_ranks */
   int64_t n_threads;      /* 0: everything on the caller's thread */
   int64_t prefetch_steps; /* how many steps ahead, at least 1 */
   int rank, n_ranks;
+  sn_sampling sampling;   /* what the objective asks for; all zero: one sample a place */
   int64_t start_position; /* places consumed so far (resume) */
   double max_bad_share;   /* stop (SN_E_STATE) when more than this share of the recordings is quarantined; 0: strict,
                                the first one stops */
@@ -52,7 +59,7 @@ typedef struct sn_pack {
 typedef struct sn_step {
   int64_t n_packs; /* of this rank */
   sn_pack *packs;
-  int64_t n_samples;     /* delivered, this rank */
+  int64_t n_samples;     /* delivered, this rank; every view counts */
   int64_t n_rejected;    /* places empty by a rule, this rank */
   int64_t n_quarantined; /* places empty by the ledger, this rank */
   /* Recordings that this step added to this rank's ledger.  With several ranks: when the sum over ranks is not 0, every

@@ -25,12 +25,13 @@ sn_status sn_plan_pack(const sn_plan *plan, int64_t first, int64_t *n_places, in
                      "..%" PRId64,
                      source->vtable->name, window, nominal, source->min_tokens, source->max_tokens);
     }
+    nominal *= plan->n_views;
     if (n > 0 && tokens + nominal > plan->pack_tokens) break;
     SN_TRY(sn_grow(windows, capacity, n + 1, sizeof **windows, "plan of a pack", err));
     (*windows)[n++] = window;
     tokens += nominal;
     /* Nothing else can fit: saves drawing the next place twice. */
-    if (plan->pack_tokens - tokens < source->min_tokens) break;
+    if (plan->pack_tokens - tokens < source->min_tokens * plan->n_views) break;
   }
   *n_places = n;
   return SN_OK;

@@ -11,6 +11,7 @@ typedef struct sn_plan {
   const sn_source *source; /* borrowed */
   uint64_t seed;
   int64_t pack_tokens;
+  int64_t n_views;         /* of every window: its tokens count as often */
 } sn_plan;
 
 /* The window at a place, 0 <= place: bijection(seed, SN_PURPOSE_ORDER, epoch = place / n_windows) of place %

@@ -7,9 +7,10 @@
 #include "core/alloc.h"
 #include "core/sha256.h"
 
-sn_status sn_source_read(sn_source *source, int64_t index, uint64_t seed, uint64_t epoch, sn_sample **out,
-                         sn_error *err) {
-  SN_TRY(source->vtable->read(source, index, seed, epoch, out, err));
+sn_status sn_source_read(sn_source *source, int64_t index, uint64_t seed, uint64_t epoch, int64_t view,
+                         sn_sample **out, sn_error *err) {
+  SN_TRY(source->vtable->read(source, index, seed, epoch, view, out, err));
+  (*out)->view = view;
   if (source->stage == NULL) return SN_OK;
   const sn_status status = source->stage->vtable->apply(source->stage, *out, err);
   if (status == SN_OK) return SN_OK;

@@ -11,13 +11,15 @@ typedef struct sn_source sn_source;
 
 typedef struct sn_source_vtable {
   const char *name;
-  /* Reads, conditions and tokenizes window `index`.  seed and epoch key the crop (data.crop: random).  A pure
-   * function of its arguments and the files.  Thread-safe.
+  /* Reads, conditions and tokenizes window `index`.  seed, epoch and view (from 0) key what differs from one reading to
+   * another: the crop (data.crop: random) and the augmentations, both functions of (seed, purpose, epoch, sample id, view).
+   * The sample id does not depend on them.  A pure function of its arguments and the files.  Thread-safe.
    *   SN_OK   *out is the sample
    *   SN_END  the window is rejected by a rule (too little of it valid, flat): err->message says which; not a fault
    *   SN_E_MEMORY, SN_E_DEVICE, SN_E_STATE   not the recording's fault: the run stops
    *   else    the recording cannot be used: it belongs in the quarantine ledger with this error */
-  sn_status (*read)(sn_source *source, int64_t index, uint64_t seed, uint64_t epoch, sn_sample **out, sn_error *err);
+  sn_status (*read)(sn_source *source, int64_t index, uint64_t seed, uint64_t epoch, int64_t view,
+                    sn_sample **out, sn_error *err);
   int64_t (*nominal_tokens)(const sn_source *source, int64_t index); /* upper bound, known before reading */
   int64_t (*recording)(const sn_source *source, int64_t index);      /* row of the manifest, -1 none */
   const char *(*describe)(const sn_source *source, int64_t index);   /* path for messages; owned by the source */
@@ -60,16 +62,15 @@ struct sn_source {
 };
 
 void sn_source_destroy(sn_source *source); /* accepts NULL */
-/* vtable->read, then the stage. */
-SN_MUST_CHECK sn_status sn_source_read(sn_source *source, int64_t index, uint64_t seed, uint64_t epoch, sn_sample **out,
-                                       sn_error *err);
+/* vtable->read, then the stage; sets sample->view. */
+SN_MUST_CHECK sn_status sn_source_read(sn_source *source, int64_t index, uint64_t seed, uint64_t epoch, int64_t view,
+                                       sn_sample **out, sn_error *err);
 /* Takes the stage, which must not have been set before: patch_size and content_hash become those of its samples. */
 void sn_source_set_stage(sn_source *source, sn_stage *stage);
 
 /* Synthetic tokens: every sample is a sum of three sinusoids of random frequency, phase and weight per channel plus
  * noise (standard deviation 0.1), cut into patches, channel by channel; channels lie on a
- * sphere of 9 cm.  A function of (options, window) alone: no
- * crop. Needs nothing but core: the minimal build, tests and benchmarks.  A sample has n_channels x k tokens, with k
+ * sphere of 9 cm.  A function of (options, window, view) alone: no crop; views differ in their noise. Needs nothing but core: the minimal build, tests and benchmarks.  A sample has n_channels x k tokens, with k
  * uniform so that tokens_least <= n_channels x k <= tokens_most; SN_E_ARGUMENT when there is no such k. */
 typedef struct sn_synthetic_options {
   int64_t n_windows, patch_size, tokens_least, tokens_most, n_channels;

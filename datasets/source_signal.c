@@ -199,9 +199,9 @@ static uint64_t sample_id(const signal_source *self, const sn_window_at *where, 
 }
 
 static double crop_start(const signal_source *self, const stretch *s, double start_s, uint64_t seed, uint64_t epoch,
-                         uint64_t id) {
+                         uint64_t id, int64_t view) {
   if (!self->options.random_crop) return start_s;
-  sn_random random = sn_random_at(seed, SN_PURPOSE_CROP, epoch, id);
+  sn_random random = sn_random_at_view(seed, SN_PURPOSE_CROP, epoch, id, view);
   double shifted = start_s + (sn_random_uniform(&random) - 0.5) * self->stride_s;
   return shifted < 0 ? 0 : shifted > s->last_start_s ? s->last_start_s : shifted;
 }
@@ -228,11 +228,11 @@ static sn_status stats_of(signal_source *self, const sn_conditioned_view *view, 
   return SN_OK;
 }
 
-static sn_status signal_read(sn_source *source, int64_t index, uint64_t seed, uint64_t epoch, sn_sample **out,
-                          sn_error *err) {
+static sn_status signal_read(sn_source *source, int64_t index, uint64_t seed, uint64_t epoch, int64_t view,
+                             sn_sample **out, sn_error *err) {
   signal_source *self = source->self;
   sn_window_at where;
-  sn_conditioned_view view;
+  sn_conditioned_view opened;
   int64_t number = 0;
   const sn_signal_stats *stats = NULL;
   const sn_series_list *list = NULL;
@@ -241,11 +241,11 @@ static sn_status signal_read(sn_source *source, int64_t index, uint64_t seed, ui
   }
   sn_signal_source_locate(source, index, &where, &number);
   uint64_t id = sample_id(self, &where, number);
-  double start = crop_start(self, find_stretch(self, index), where.start_s, seed, epoch, id);
-  sn_conditioned_open(self->conditioned, where.row, &view);
+  double start = crop_start(self, find_stretch(self, index), where.start_s, seed, epoch, id, view);
+  sn_conditioned_open(self->conditioned, where.row, &opened);
   SN_TRY(sn_conditioned_series(self->conditioned, where.row, &list, err));
-  SN_TRY(stats_of(self, &view, list, &stats, err));
-  SN_TRY(sn_signal_read_sample(sn_conditioned_signal(self->conditioned), &view.recording, list, where.segment, start,
+  SN_TRY(stats_of(self, &opened, list, &stats, err));
+  SN_TRY(sn_signal_read_sample(sn_conditioned_signal(self->conditioned), &opened.recording, list, where.segment, start,
                                stats, out, err));
   (*out)->sample_id = id;
   (*out)->subject_id = self->subjects[where.row];

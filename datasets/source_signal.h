@@ -6,7 +6,8 @@
  *   sample id   hash of data set name, path and window number: adding a file changes no other sample's randomness
  *   subject id  hash of data set name and the person's id; 0 unknown
  * data.crop: random shifts a start by a draw in [-1/2, 1/2) strides, keyed by (seed, SN_PURPOSE_CROP, epoch, sample
- * id), and keeps it within the segment.
+ * id, view), and keeps it within the segment.  A prepared store holds whole segments, so that it gives every crop that
+ * reading the recordings gives.
  *
  * A recording is opened on demand, verified at its first use, and closed again when too many are open; a fault of one
  * window is one of the whole recording only if verifying finds it. */

@@ -73,7 +73,7 @@ static void place_of(int64_t channel, float where[3]) {
   where[2] = (float)(0.09 * z);
 }
 
-static void fill_values(const synthetic *self, uint64_t id, sn_sample *sample, int64_t n_patches) {
+static void fill_values(const synthetic *self, uint64_t id, int64_t view, sn_sample *sample, int64_t n_patches) {
   int64_t P = self->options.patch_size;
   sn_random random = window_random(self, id, PART_WAVES);
   double cycles[N_SINUSOIDS], phases[N_SINUSOIDS];
@@ -89,14 +89,15 @@ static void fill_values(const synthetic *self, uint64_t id, sn_sample *sample, i
   }
   /* Uniform noise of the stated deviation: the width of a uniform density is sqrt(12) deviations. */
   sn_random noise = window_random(self, id, PART_NOISE);
+  if (view > 0) noise = sn_random_fork(&noise, (uint64_t)view);
   double scale = NOISE_STD * sqrt(12.0) / 4294967296.0;
   for (int64_t i = 0; i < sample->n_tokens * P; i++) {
     sample->patches[i] += (float)(((double)sn_random_u32(&noise) - 2147483647.5) * scale);
   }
 }
 
-static sn_status synthetic_read(sn_source *source, int64_t index, uint64_t seed, uint64_t epoch, sn_sample **out,
-                                sn_error *err) {
+static sn_status synthetic_read(sn_source *source, int64_t index, uint64_t seed, uint64_t epoch, int64_t view,
+                                sn_sample **out, sn_error *err) {
   const synthetic *self = source->self;
   if (index < 0 || index >= source->n_windows) {
     return sn_fail(err, SN_E_ARGUMENT, "synthetic tokens: window %" PRId64 " was asked for; there are %" PRId64, index,
@@ -124,7 +125,7 @@ static sn_status synthetic_read(sn_source *source, int64_t index, uint64_t seed,
       sample->sensors[token] = SN_SENSOR_SYNTHETIC;
     }
   }
-  fill_values(self, id, sample, n_patches);
+  fill_values(self, id, view, sample, n_patches);
   *out = sample;
   return SN_OK;
 }

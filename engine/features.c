@@ -25,7 +25,7 @@ typedef struct extraction {
 static void read_one(void *user, int64_t index, int64_t worker) {
   extraction *x = user;
   const int64_t window = x->windows[x->first + index];
-  x->statuses[index] = sn_source_read(x->source, window, 0, 0, &x->samples[index], &x->errors[index]);
+  x->statuses[index] = sn_source_read(x->source, window, 0, 0, 0, &x->samples[index], &x->errors[index]);
 }
 
 /* Turns the statuses of a pack into `present`; errors that are no recording's end the extraction. */

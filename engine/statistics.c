@@ -87,7 +87,7 @@ static sn_status read_windows(column_stats *all, int n, sn_source *source, int64
   for (int64_t i = 0; i < count; i++) {
     const int64_t window = (int64_t)((double)i / (double)count * (double)source->n_windows);
     sn_sample *sample = NULL;
-    sn_status status = sn_source_read(source, window, 0, 0, &sample, &last);
+    sn_status status = sn_source_read(source, window, 0, 0, 0, &sample, &last);
     if (status == SN_E_MEMORY || status == SN_E_DEVICE || status == SN_E_STATE) {
       if (err != NULL) *err = last;
       return status;

@@ -124,6 +124,14 @@ static int phase_of(const trainer *t, int64_t step) {
   return i;
 }
 
+/* What the phase's objective asks of the sampler. A task brings its own model: single samples. */
+static sn_status find_sampling(const trainer *t, sn_sampling *sampling, sn_error *err) {
+  sn_objective_needs needs = {0};
+  if (t->options->task == NULL) SN_TRY(sn_objective_get_needs(settings(t), &needs, err));
+  *sampling = needs.sampling;
+  return SN_OK;
+}
+
 static sn_status create_loader(trainer *t, sn_error *err) {
   const sn_config *c = t->config, *phase = settings(t);
   sn_loader_options o = {.seed = (uint64_t)sn_config_int(c, "train.seed"),
@@ -134,8 +142,8 @@ static sn_status create_loader(trainer *t, sn_error *err) {
                          .rank = t->comm->rank, .n_ranks = t->comm->n_ranks, .start_position = t->state.position,
                          .max_bad_share = sn_config_real(c, "train.max_bad_share"), .log = t->options->log,
                          .collate = collate, .free_work = free_work, .user = t};
-  SN_TRY(sn_loader_create(t->options->source, &o, &t->loader, err));
-  return SN_OK;
+  SN_TRY(find_sampling(t, &o.sampling, err));
+  return sn_loader_create(t->options->source, &o, &t->loader, err);
 }
 
 /* What the loader must be asked before the model exists: shapes of every pack. */
@@ -145,6 +153,7 @@ static sn_status find_shape(trainer *t, sn_model_shape *shape, sn_error *err) {
                          .packs_per_step = sn_config_int(settings(t), "train.packs_per_step"), .prefetch_steps = 1, .n_ranks = t->comm->n_ranks,
                          .rank = t->comm->rank, .max_bad_share = 1};
   sn_loader *probe = NULL;
+  SN_TRY(find_sampling(t, &o.sampling, err));
   SN_TRY(sn_loader_create(t->options->source, &o, &probe, err));
   *shape = (sn_model_shape){.patch_size = s->patch_size, .n_channel_ids = s->n_channel_ids,
                             .patch_step = s->patch_step_s, .pack_slots = sn_loader_pack_slots(probe),

@@ -83,7 +83,7 @@ static void test_stretch_equals_its_tokens(void **state) {
   sn_source *source = sn_run_data_source(s.data);
   for (int i = 0; i < N; i++) {
     sn_sample *sample;
-    assert_int_equal(sn_source_read(source, WINDOWS[i], 0, 0, &sample, &err), SN_OK);
+    assert_int_equal(sn_source_read(source, WINDOWS[i], 0, 0, 0, &sample, &err), SN_OK);
     for (int j = 0; j < C; j++) {
       double sum = 0, most = -INFINITY, squares = 0, sums[CHANNELS] = {0};
       int n = 0;

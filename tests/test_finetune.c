@@ -113,7 +113,7 @@ static void measure(task *t) {
   for (int64_t i = 0; i < N_WINDOWS; i++) {
     sn_sample *sample;
     double sum = 0;
-    assert_int_equal(s->vtable->read(s, i, 0, 0, &sample, NULL), SN_OK);
+    assert_int_equal(s->vtable->read(s, i, 0, 0, 0, &sample, NULL), SN_OK);
     for (int64_t j = 0; j < sample->n_tokens * 10; j++) sum += (double)sample->patches[j] * sample->patches[j];
     t->values[i] = sorted[i] = log(sum / (double)sample->n_tokens);
     sn_sample_destroy(sample);

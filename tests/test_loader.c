@@ -41,8 +41,8 @@ static const char *faulty_describe(const sn_source *source, int64_t index) {
 }
 static void faulty_destroy(sn_source *source) { sn_free(source); }
 
-static sn_status faulty_read(sn_source *source, int64_t index, uint64_t seed, uint64_t epoch, sn_sample **out,
-                             sn_error *err) {
+static sn_status faulty_read(sn_source *source, int64_t index, uint64_t seed, uint64_t epoch, int64_t view,
+                             sn_sample **out, sn_error *err) {
   faulty *self = source->self;
   atomic_fetch_add(&self->reads, 1);
   int64_t recording = index / WINDOWS_PER_RECORDING;
@@ -652,8 +652,8 @@ static void test_synthetic_source(void **state) {
   int64_t n = 0;
   for (int64_t i = 0; i < 50; i++) {
     sn_sample *a = NULL, *b = NULL;
-    assert_int_equal(source->vtable->read(source, i, 1, 0, &a, NULL), SN_OK);
-    assert_int_equal(source->vtable->read(source, i, 1, 0, &b, NULL), SN_OK);
+    assert_int_equal(source->vtable->read(source, i, 1, 0, 0, &a, NULL), SN_OK);
+    assert_int_equal(source->vtable->read(source, i, 1, 0, 0, &b, NULL), SN_OK);
     assert_int_equal(a->n_tokens, source->vtable->nominal_tokens(source, i));
     assert_memory_equal(a->patches, b->patches, (size_t)(a->n_tokens * a->patch_size) * sizeof(float));
     counts[a->n_tokens]++;

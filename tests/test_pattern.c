@@ -242,7 +242,7 @@ static void open_trained(trained *t, const char *settings) {
   sn_sample *samples[N];
   const sn_synthetic_options o = {.n_windows = N, .patch_size = 6, .tokens_least = 12, .tokens_most = 24, .n_channels = 4, .seed = 2};
   assert_int_equal(sn_source_create_synthetic(&o, &t->source, NULL), SN_OK);
-  for (int i = 0; i < N; i++) assert_int_equal(t->source->vtable->read(t->source, i, 0, 0, &samples[i], NULL), SN_OK);
+  for (int i = 0; i < N; i++) assert_int_equal(t->source->vtable->read(t->source, i, 0, 0, 0, &samples[i], NULL), SN_OK);
   assert_int_equal(sn_token_batch_pack((const sn_sample *const *)samples, N, &t->batch, NULL), SN_OK);
   for (int i = 0; i < N; i++) sn_sample_destroy(samples[i]);
   assert_int_equal(sn_engine_config_create(NULL, 0, &t->config, &err), SN_OK);
@@ -362,7 +362,7 @@ static void test_latents(void **state) {
   /* Turn the tokens of each sample around. */
   sn_sample *turned[3];
   for (int s = 0; s < 3; s++) {
-    assert_int_equal(t.source->vtable->read(t.source, s, 0, 0, &turned[s], NULL), SN_OK);
+    assert_int_equal(t.source->vtable->read(t.source, s, 0, 0, 0, &turned[s], NULL), SN_OK);
     for (int64_t i = 0, j = turned[s]->n_tokens - 1; i < j; i++, j--) {
 #define SWAP(type, array, width)                                                  \
   for (int k = 0; k < (width); k++) {                                             \

@@ -73,7 +73,7 @@ static sn_source *source_of(const sn_signal_source_options *options) {
 
 static sn_sample *read_window(sn_source *source, int64_t index) {
   sn_sample *sample = NULL;
-  CHECK(source->vtable->read(source, index, 5, 0, &sample, fault));
+  CHECK(source->vtable->read(source, index, 5, 0, 0, &sample, fault));
   return sample;
 }
 
@@ -174,7 +174,7 @@ typedef struct reading {
 
 static void read_one(void *user, int64_t index, int64_t worker) {
   reading *r = user;
-  if (r->source->vtable->read(r->source, index, 5, 0, &r->samples[index], NULL) != SN_OK) r->samples[index] = NULL;
+  if (r->source->vtable->read(r->source, index, 5, 0, 0, &r->samples[index], NULL) != SN_OK) r->samples[index] = NULL;
 }
 
 /* Whatever the threads and the cache: the choice of series is made once for all, and the samples are the same. */

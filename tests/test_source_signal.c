@@ -33,7 +33,7 @@ static sn_source *source_of(const sn_signal_source_options *options) {
 
 static sn_sample *read_window(sn_source *source, int64_t index, uint64_t seed, uint64_t epoch) {
   sn_sample *sample = NULL;
-  CHECK(source->vtable->read(source, index, seed, epoch, &sample, fault));
+  CHECK(source->vtable->read(source, index, seed, epoch, 0, &sample, fault));
   return sample;
 }
 
@@ -272,7 +272,7 @@ static void read_one(void *user, int64_t index, int64_t worker) {
   reading *r = user;
   int64_t window = (int64_t)sn_bijection(1, SN_PURPOSE_TEST, 0, (uint64_t)r->n, (uint64_t)(index % r->n));
   sn_sample *sample = NULL;
-  if (r->source->vtable->read(r->source, window, 0, 0, &sample, NULL) != SN_OK) return;
+  if (r->source->vtable->read(r->source, window, 0, 0, 0, &sample, NULL) != SN_OK) return;
   r->first[window] = sample->patches[3];
   sn_sample_destroy(sample);
 }
@@ -423,7 +423,7 @@ static void test_a_replaced_file_is_found(void **state) {
   sn_error err;
   sn_sample *sample = NULL;
   sn_signal_source_windows_of(source, 1, &first, &n);
-  assert_int_equal(source->vtable->read(source, first, 0, 0, &sample, &err), SN_E_CORRUPT);
+  assert_int_equal(source->vtable->read(source, first, 0, 0, 0, &sample, &err), SN_E_CORRUPT);
   assert_non_null(strstr(err.message, "r01.hea"));
   assert_non_null(strstr(err.message, "changed since it was indexed"));
   sample = read_window(source, 0, 0, 0);

@@ -83,8 +83,8 @@ static void test_tokens_and_targets(void **state) {
     sn_sample *a, *b;
     float values[10 * 8];
     uint8_t valid[10 * 8];
-    assert_int_equal(sn_source_read(plain, i, 0, 0, &a, NULL), SN_OK);
-    assert_int_equal(sn_source_read(source, i, 0, 0, &b, NULL), SN_OK);
+    assert_int_equal(sn_source_read(plain, i, 0, 0, 0, &a, NULL), SN_OK);
+    assert_int_equal(sn_source_read(source, i, 0, 0, 0, &b, NULL), SN_OK);
     assert_int_equal(a->n_tokens, b->n_tokens);
     assert_int_equal(a->sample_id, b->sample_id);
     assert_int_equal(sn_spectral_patches(spectral, values, valid, a->patches, a->valid, a->n_tokens, NULL), SN_OK);
@@ -107,7 +107,7 @@ static void test_stft_tokens(void **state) {
   sn_source *source = staged("data.tokens=stft\ndata.stft_window=0.5 s\ndata.stft_hop=0.25 s\n", NULL, 0);
   assert_int_equal(source->patch_size, 3 * 5); /* frames of 10 samples every 5, bins 2, 4, 6, 8, 10 Hz */
   sn_sample *sample;
-  assert_int_equal(sn_source_read(source, 3, 0, 0, &sample, NULL), SN_OK);
+  assert_int_equal(sn_source_read(source, 3, 0, 0, 0, &sample, NULL), SN_OK);
   assert_int_equal(sample->patch_size, 15);
   sn_sample_destroy(sample);
   sn_source_destroy(source);
@@ -285,7 +285,7 @@ static void test_statistics(void **state) {
   for (int pass = 0; pass < 2; pass++)
     for (int64_t i = 0; i < WINDOWS; i++) {
       sn_sample *s;
-      assert_int_equal(sn_source_read(source, i, 0, 0, &s, NULL), SN_OK);
+      assert_int_equal(sn_source_read(source, i, 0, 0, 0, &s, NULL), SN_OK);
       for (int64_t t = 0; t < s->n_tokens; t++) {
         n += pass == 0;
         for (int64_t j = 0; j < W; j++) {
@@ -325,7 +325,7 @@ static void test_standardized_input(void **state) {
   sn_sample *sample;
   sn_token_batch *batch;
   sn_error err;
-  assert_int_equal(sn_source_read(source, 0, 0, 0, &sample, NULL), SN_OK);
+  assert_int_equal(sn_source_read(source, 0, 0, 0, 0, &sample, NULL), SN_OK);
   sn_free(sample->valid);
   assert_int_equal(sn_alloc(&sample->valid, sample->n_tokens * P, 1, "test", NULL), SN_OK);
   memset(sample->valid, 1, (size_t)(sample->n_tokens * P));
@@ -445,7 +445,7 @@ static void test_memory(void **state) {
     sn_sample *sample = NULL;
     sn_source source = *plain;
     sn_status status = sn_token_stage_attach(&source, config, &o, &err);
-    if (status == SN_OK) status = sn_source_read(&source, 0, 0, 0, &sample, &err);
+    if (status == SN_OK) status = sn_source_read(&source, 0, 0, 0, 0, &sample, &err);
     fault_check(status);
     sn_sample_destroy(sample);
     if (source.stage != NULL) source.stage->vtable->destroy(source.stage);

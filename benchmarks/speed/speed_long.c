@@ -72,7 +72,7 @@ static sn_status build(forward_pass *f, const sn_speed_options *options, int64_t
   const char *dtype;
   const int64_t slots = sn_round_up(tokens, SN_TOKEN_BUCKET);
   SN_TRY(sn_source_create_synthetic(&o, &f->source, err));
-  SN_TRY(f->source->vtable->read(f->source, 0, 0, 0, &sample, err));
+  SN_TRY(f->source->vtable->read(f->source, 0, 0, 0, 0, &sample, err));
   const sn_sample *samples[1] = {sample};
   const sn_status packed = sn_token_batch_pack(samples, 1, &f->batch, err);
   sn_sample_destroy(sample);

@@ -59,11 +59,11 @@ static sn_status make_config(sn_speed_trainer *t, const sn_speed_options *option
 
 /* --- the slow source: the clock of the thread decides, so that a thread that is not running does no work ------------------- */
 
-static sn_status slow_read(sn_source *source, int64_t index, uint64_t seed, uint64_t epoch, sn_sample **out,
-                           sn_error *err) {
+static sn_status slow_read(sn_source *source, int64_t index, uint64_t seed, uint64_t epoch, int64_t view,
+                           sn_sample **out, sn_error *err) {
   sn_speed_trainer *t = source->self;
   sn_source *inner = sn_run_data_source(t->data);
-  SN_TRY(inner->vtable->read(inner, index, seed, epoch, out, err));
+  SN_TRY(inner->vtable->read(inner, index, seed, epoch, view, out, err));
   struct timespec a, b;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &a);
   do clock_gettime(CLOCK_THREAD_CPUTIME_ID, &b);
@@ -93,6 +93,9 @@ static void free_work(void *user, void *work) {
 static sn_status create_loader(sn_speed_trainer *t, int64_t n_threads, bool with_collate, sn_loader **out, sn_error *err) {
   sn_loader_options o = {.pack_tokens = sn_config_int(t->config, "train.pack_tokens"), .packs_per_step = 1,
                          .n_threads = n_threads, .prefetch_steps = 4, .n_ranks = 1, .max_bad_share = 0, .user = t};
+  sn_objective_needs needs;
+  SN_TRY(sn_objective_get_needs(t->config, &needs, err));
+  o.sampling = needs.sampling;
   if (with_collate) {
     o.collate = collate;
     o.free_work = free_work;
