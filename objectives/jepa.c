@@ -10,7 +10,8 @@
 #include "objectives/draws.h"
 
 static const sn_config_entry JEPA_CONFIG[] = {
-    SN_DRAW_KEYS("jepa", "0.75"),
+    SN_DRAW_KEYS("jepa", "0.75", SN_BLOCK_CHOICES),
+    SN_BLOCK_KEYS("jepa"),
     {"jepa.predict", SN_CONFIG_CHOICE, "blocks", 0, 0, NULL, "blocks|joint",
      "each block on its own, or all that is asked for at once"},
     {"jepa.loss", SN_CONFIG_CHOICE, "smooth_l1", 0, 0, NULL, "smooth_l1|l1|l2", "distance between prediction and target"},

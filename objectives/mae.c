@@ -14,7 +14,7 @@
 #include "objectives/mae_private.h"
 
 static const sn_config_entry MAE_CONFIG[] = {
-    SN_DRAW_KEYS("mae", "0.75"),
+    SN_DRAW_KEYS("mae", "0.75", SN_MASK_CHOICES),
     {"mae.target", SN_CONFIG_CHOICE, "normalised", 0, 0, NULL, "normalised|raw|waveform|spectrum",
      "patch minus its mean over its standard deviation, or as it is; of spectral tokens also their waveform (normalised); or the "
      "log amplitudes of the waveform"},

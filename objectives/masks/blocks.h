@@ -47,4 +47,23 @@ typedef struct sn_block_kind {
 /* The masks of mask.h, by name: one block. "none": every token is shown and nothing asked for (n_blocks 1, empty). */
 extern const sn_block_kind sn_blocks_mask, sn_blocks_none;
 
+/* multiblock (I-JEPA): n_blocks boxes of the grid of tokens, each with a share of it from [scale_least, scale_most] and an
+ * aspect of its last two sides from [aspect_least, aspect_most]; the context is a box of a share from [context_least,
+ * context_most] without them; a draw that shows no more than least_shown (or a quarter of the sample) is drawn again.
+ * The grid: the axes x, y, z, t along which tokens differ where the tokens fill it (a volume, one channel), else channel by
+ * time.  Sides are round((share cells)^(1/axes) sqrt(aspect)) and / sqrt(aspect), at least 1 and at most the axis.
+ * compat (ijepa2023): one draw for share and aspect, sides below the axis, and begins that exclude the last place, so that the
+ * last rows and columns are never asked for and 27 of 196 patches never seen; sizes here are drawn for each sample, not for
+ * each batch.
+ * Source: Assran et al., CVPR 2023.
+ * tubes (V-JEPA): the same, each box along the whole of time.  Source: Bardes et al., 2024. */
+extern const sn_block_kind sn_blocks_multiblock, sn_blocks_tubes;
+/* timeblocks: a share from [context_least, context_most] of the times is shown, in stretches of at least block_patches, the
+ * same in every channel; the others are asked for.  Source: signals S4, after Weimann and Conrad, "Self-supervised pre-training
+ * with joint-embedding predictive architecture boosts ECG classification performance", 2024.
+ * future: a share from [future_least, future_most] of the times, at the end, is asked for; what is before is shown.
+ * disc: the channels within radius head diameters of a random one are asked for, for the whole sample; the diameter is the
+ * largest distance between two channels. A channel without a place is SN_E_ARGUMENT.  Source: Guetschel et al., "S-JEPA", 2024. */
+extern const sn_block_kind sn_blocks_timeblocks, sn_blocks_future, sn_blocks_disc;
+
 #endif
