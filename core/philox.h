@@ -26,7 +26,8 @@ typedef enum sn_purpose {
   SN_PURPOSE_SYNTH = 10,
   SN_PURPOSE_PROBE = 11,
   SN_PURPOSE_TEST = 12,
-  SN_PURPOSE_POSITIVE = 13
+  SN_PURPOSE_POSITIVE = 13,
+  SN_PURPOSE_SLICE = 14    /* random directions of projections; epoch = step, sample id = number of the direction */
 } sn_purpose;
 
 /* A position in the sequence of one (seed, purpose, epoch, sample id). A plain value: copying it forks the position. */
