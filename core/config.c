@@ -250,7 +250,8 @@ done:
 /* Rules for the tables themselves. */
 static sn_status check_entry(const sn_config *config, const sn_config_entry *entry, sn_error *err) {
   const char *key = entry->key;
-  if (strcmp(key, "name") == 0 || strcmp(key, "phases") == 0 || strncmp(key, "phases.", 7) == 0) {
+  if (strcmp(key, "name") == 0 || strcmp(key, "phases") == 0 || strncmp(key, "phases.", 7) == 0 ||
+      strcmp(key, "sources") == 0 || strncmp(key, "sources.", 8) == 0) {
     return sn_fail_at(err, SN_E_STATE, -1, -1, key, "configuration table: the key '%s' is reserved", key);
   }
   if (key[0] == '\0' || key[0] == '.' || key[strlen(key) - 1] == '.' || strstr(key, "..") != NULL) {
@@ -352,8 +353,10 @@ fail:
 void sn_config_destroy(sn_config *config) {
   if (config == NULL) return;
   sn_config_drop_phases(config);
+  sn_config_drop_sources(config);
   sn_free(config->phases);
-  sn_free(config->phase_name);
+  sn_free(config->sources);
+  sn_free(config->name);
   for (int64_t i = 0; config->values != NULL && i < config->n; i++) release_value(&config->values[i]);
   sn_free(config->values);
   if (config->base == NULL) {
@@ -378,19 +381,26 @@ int64_t config_index(const sn_config *config, const char *key) {
   return -1;
 }
 
+/* "LIST.I.KEY" into the I-th of a list. */
+static sn_status set_in_list(sn_config *const *list, int64_t n, const char *name, const char *key, const char *value,
+                             config_place place, sn_error *err) {
+  const char *number = key + strlen(name) + 1;
+  char *dot;
+  long long i = strtoll(number, &dot, 10);
+  if (dot == number || *dot != '.' || i < 0 || i >= n) {
+    return config_fail(err, SN_E_ARGUMENT, place, key, "'%s': expected %s.I.KEY with I below %lld, the number of %s", key,
+                       name, (long long)n, name);
+  }
+  return sn_config_set(list[i], dot + 1, value, place.origin, place.line, err);
+}
+
 sn_status sn_config_set(sn_config *config, const char *key, const char *value, const char *origin, int64_t line,
                         sn_error *err) {
   config_place place = {origin, line, 0};
-  if (strncmp(key, "phases.", 7) == 0) {
-    char *dot;
-    long long i = strtoll(key + 7, &dot, 10);
-    if (dot == key + 7 || *dot != '.' || i < 0 || i >= config->n_phases) {
-      return config_fail(err, SN_E_ARGUMENT, place, key,
-                         "'%s': expected phases.I.KEY with I below %lld, the number of phases", key,
-                         (long long)config->n_phases);
-    }
-    return sn_config_set(config->phases[i], dot + 1, value, origin, line, err);
-  }
+  if (strncmp(key, "phases.", 7) == 0)
+    return set_in_list(config->phases, config->n_phases, "phases", key, value, place, err);
+  if (strncmp(key, "sources.", 8) == 0)
+    return set_in_list(config->sources, config->n_sources, "sources", key, value, place, err);
   int64_t index = config_index(config, key);
   if (index < 0) return config_unknown_key(config, key, place, err);
   return config_assign_text(config, index, value, place, err);
@@ -415,9 +425,10 @@ sn_status sn_config_set_pair(sn_config *config, const char *pair, const char *or
 sn_status sn_config_check_complete(const sn_config *config, sn_error *err) {
   for (int64_t i = 0; i < config->n; i++) {
     if (config_lookup(config, i)->known) continue;
-    bool in_phases = config->n_phases > 0;
+    bool in_phases = config->n_phases > 0, in_sources = config->n_sources > 0;
     for (int64_t p = 0; p < config->n_phases; p++) in_phases = in_phases && config->phases[p]->values[i].known;
-    if (in_phases) continue;
+    for (int64_t s = 0; s < config->n_sources; s++) in_sources = in_sources && config->sources[s]->values[i].known;
+    if (in_phases || in_sources) continue;
     return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, config->names[i], "'%s' has no default and was not set (%s)",
                       config->names[i], config->entries[i]->help);
   }
@@ -503,4 +514,53 @@ void sn_config_drop_phases(sn_config *config) {
   config->n_phases = 0;
 }
 
-const char *sn_config_phase_name(const sn_config *config, int64_t i) { return sn_config_phase(config, i)->phase_name; }
+const char *sn_config_phase_name(const sn_config *config, int64_t i) { return sn_config_phase(config, i)->name; }
+
+/* ---- sources ---- */
+
+sn_status config_add_child(sn_config *top, sn_config ***list, int64_t *n, int64_t *capacity, sn_config **child,
+                           sn_error *err) {
+  sn_config *added = NULL;
+  SN_TRY(sn_grow(list, capacity, *n + 1, (int64_t)sizeof(sn_config *), "configuration", err));
+  SN_TRY(sn_alloc(&added, 1, (int64_t)sizeof *added, "configuration", err));
+  added->base = top;
+  added->n = top->n;
+  added->entries = top->entries;
+  added->names = top->names;
+  added->sorted = top->sorted;
+  (*list)[(*n)++] = added;
+  *child = added;
+  return sn_alloc(&added->values, added->n, (int64_t)sizeof *added->values, "configuration", err);
+}
+
+int64_t sn_config_sources(const sn_config *config) { return config->n_sources; }
+
+sn_config *sn_config_source(const sn_config *config, int64_t i) {
+  assert(i >= 0 && i < config->n_sources);
+  return config->sources[i];
+}
+
+const char *sn_config_source_name(const sn_config *config, int64_t i) { return sn_config_source(config, i)->name; }
+
+sn_status sn_config_add_source(sn_config *config, sn_config **source, sn_error *err) {
+  assert(config->base == NULL);
+  SN_TRY(config_add_child(config, &config->sources, &config->n_sources, &config->source_capacity, source, err));
+  (*source)->is_source = true;
+  return SN_OK;
+}
+
+void sn_config_take_source(sn_config *config, int64_t i) {
+  sn_config *source = sn_config_source(config, i);
+  for (int64_t k = 0; k < config->n; k++) {
+    if (!source->values[k].known) continue;
+    release_value(&config->values[k]);
+    config->values[k] = source->values[k];
+    source->values[k] = (config_value){0};
+  }
+  sn_config_drop_sources(config);
+}
+
+void sn_config_drop_sources(sn_config *config) {
+  for (int64_t i = 0; i < config->n_sources; i++) sn_config_destroy(config->sources[i]);
+  config->n_sources = 0;
+}

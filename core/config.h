@@ -8,6 +8,8 @@
  * Phases: a YAML document may hold `phases:`, a list of mappings; each overrides keys of the top level for one phase
  * and may have a `name`.  A phase's own setting stands over the top level's, whatever the order of setting;
  * `--set phases.0.train.lr=1e-3` reaches into it.  A later document's list of phases replaces an earlier one.
+ * Sources: a document may likewise hold `sources:`, a list of mappings, one for each of several data sets; each overrides
+ * keys of the top level for one of them and may have a `name`; `--set sources.1.data.share=0.3`.
  * Nested mappings are dotted keys: `train: {lr: 1e-3}` is train.lr.  Within one document a key may be given once;
  * anchors, aliases, tags and null are refused.  A sequence is for list types only; a text is cut at commas for a list.
  *
@@ -50,7 +52,7 @@ bool sn_unit_convert(double value, const char *from, const char *to, double *con
 typedef struct sn_config sn_config;
 
 /* tables: n_tables arrays, which must outlive the configuration. A key that occurs twice or is also a group of keys, a
- * default that is not a value of its entry, an unknown unit, and the keys `name` and `phases` are SN_E_STATE. */
+ * default that is not a value of its entry, an unknown unit, and the keys `name`, `phases` and `sources` are SN_E_STATE. */
 SN_MUST_CHECK sn_status sn_config_create(const sn_config_entry *const *tables, int64_t n_tables, sn_config **out,
                                          sn_error *err);
 void sn_config_destroy(sn_config *config);
@@ -93,7 +95,17 @@ int64_t sn_config_next_own(const sn_config *phase, int64_t i);
 /* Leaves the top level alone: for a run that begins from another's settings and has phases of its own. */
 void sn_config_drop_phases(sn_config *config);
 
-/* Resolved dump: every key that has a value, nested objects, phases with what they override; valid JSON and YAML, reads
+/* Sources. 0: the document has none. A source is owned by config; it may be set like any configuration, and what is set
+ * there counts before the top level's. */
+int64_t sn_config_sources(const sn_config *config);
+sn_config *sn_config_source(const sn_config *config, int64_t i);
+const char *sn_config_source_name(const sn_config *config, int64_t i); /* NULL: without a name */
+SN_MUST_CHECK sn_status sn_config_add_source(sn_config *config, sn_config **source, sn_error *err);
+/* The top level takes source i's own values and has no sources any more: for who goes on with one of them. */
+void sn_config_take_source(sn_config *config, int64_t i);
+void sn_config_drop_sources(sn_config *config);
+
+/* Resolved dump: every key that has a value, nested objects, phases and sources with what they override; valid JSON and YAML, reads
  * back to the same configuration and then dumps to the same bytes. */
 void sn_config_write_json(const sn_config *config, sn_json_writer *writer);
 /* The first key after number i (-1: from the beginning) whose value in force differs between two configurations of the

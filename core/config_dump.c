@@ -35,7 +35,7 @@ static size_t part_length(const char *key, size_t n) {
   return dot == NULL ? strlen(key + n) : (size_t)(dot - key) - n;
 }
 
-/* In a phase only what it sets itself. */
+/* In a phase or source only what it sets itself. */
 static bool is_written(const sn_config *config, int64_t i) { return config->values[i].known; }
 
 /* Whether the entries before i have already brought the group or key that i's part after n bytes belongs to. */
@@ -72,10 +72,16 @@ static void write_group(const sn_config *config, const char *prefix, size_t n, s
 
 void sn_config_write_json(const sn_config *config, sn_json_writer *writer) {
   sn_json_begin_object(writer);
-  if (config->phase_name != NULL) {
-    sn_json_put_string(writer, "name", config->phase_name);
+  if (config->name != NULL) {
+    sn_json_put_string(writer, "name", config->name);
   }
   write_group(config, "", 0, writer);
+  if (config->n_sources > 0) {
+    sn_json_write_key(writer, "sources");
+    sn_json_begin_array(writer);
+    for (int64_t i = 0; i < config->n_sources; i++) sn_config_write_json(config->sources[i], writer);
+    sn_json_end_array(writer);
+  }
   if (config->n_phases > 0) {
     sn_json_write_key(writer, "phases");
     sn_json_begin_array(writer);

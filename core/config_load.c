@@ -97,57 +97,53 @@ static sn_status apply_value(applying *a, const char *key, const config_node *no
 
 static sn_status apply_mapping(applying *a, const char *prefix, const config_node *mapping, sn_error *err);
 
-/* One phase: a configuration of its own over the top level's. */
-static sn_status apply_phase(applying *a, const config_node *node, sn_error *err) {
-  sn_config *top = a->config, *phase = NULL;
-  if (node->kind != CONFIG_MAPPING) {
-    return config_fail(err, SN_E_ARGUMENT, at(a, node), "phases", "each phase must be a mapping of keys");
+/* Phases and sources: each a configuration of its own over the top level's. */
+static sn_status apply_list(applying *a, const config_node *node, sn_error *err) {
+  sn_config *top = a->config;
+  const char *list = node->key;
+  const bool phases = strcmp(list, "phases") == 0;
+  const int length = (int)strlen(list) - 1; /* in the singular */
+  if (top->base != NULL)
+    return config_fail(err, SN_E_ARGUMENT, at(a, node), list, "a %s cannot have %s of its own",
+                       top->is_source ? "source" : "phase", list);
+  if (node->kind != CONFIG_SEQUENCE || node->n == 0)
+    return config_fail(err, SN_E_ARGUMENT, at(a, node), list, "'%s' must be a list of at least one mapping", list);
+  if (phases) sn_config_drop_phases(top);
+  else sn_config_drop_sources(top);
+  for (int64_t i = 0; i < node->n; i++) {
+    const config_node *item = &node->children[i];
+    applying inner = {NULL, a->place};
+    if (item->kind != CONFIG_MAPPING)
+      return config_fail(err, SN_E_ARGUMENT, at(a, item), list, "each %.*s must be a mapping of keys", length, list);
+    if (phases)
+      SN_TRY(config_add_child(top, &top->phases, &top->n_phases, &top->phase_capacity, &inner.config, err));
+    else
+      SN_TRY(sn_config_add_source(top, &inner.config, err));
+    SN_TRY(apply_mapping(&inner, "", item, err));
   }
-  SN_TRY(sn_grow(&top->phases, &top->phase_capacity, top->n_phases + 1, (int64_t)sizeof(sn_config *), "phases", err));
-  SN_TRY(sn_alloc(&phase, 1, (int64_t)sizeof *phase, "phase", err));
-  phase->base = top;
-  phase->n = top->n;
-  phase->entries = top->entries;
-  phase->names = top->names;
-  phase->sorted = top->sorted;
-  top->phases[top->n_phases++] = phase;
-  SN_TRY(sn_alloc(&phase->values, phase->n, (int64_t)sizeof *phase->values, "phase", err));
-  applying inner = {phase, a->place};
-  return apply_mapping(&inner, "", node, err);
-}
-
-static sn_status apply_phases(applying *a, const config_node *node, sn_error *err) {
-  sn_config *config = a->config;
-  if (config->base != NULL) {
-    return config_fail(err, SN_E_ARGUMENT, at(a, node), "phases", "a phase cannot have phases of its own");
-  }
-  if (node->kind != CONFIG_SEQUENCE || node->n == 0) {
-    return config_fail(err, SN_E_ARGUMENT, at(a, node), "phases", "'phases' must be a list of at least one mapping");
-  }
-  sn_config_drop_phases(config);
-  for (int64_t i = 0; i < node->n; i++) SN_TRY(apply_phase(a, &node->children[i], err));
   return SN_OK;
 }
 
-static sn_status apply_phase_name(applying *a, const config_node *node, sn_error *err) {
+static sn_status apply_name(applying *a, const config_node *node, sn_error *err) {
+  const char *what = a->config->is_source ? "source" : "phase";
   if (node->kind != CONFIG_SCALAR || node->text[0] == '\0') {
-    return config_fail(err, SN_E_ARGUMENT, at(a, node), "name", "the name of a phase must be a text");
+    return config_fail(err, SN_E_ARGUMENT, at(a, node), "name", "the name of a %s must be a text", what);
   }
-  if (a->config->phase_name != NULL) {
+  if (a->config->name != NULL) {
     return config_fail(err, SN_E_ARGUMENT, at(a, node), "name", "'name' is given twice");
   }
-  return sn_strdup(&a->config->phase_name, node->text, "phase name", err);
+  return sn_strdup(&a->config->name, node->text, "name", err);
 }
 
 static sn_status apply_mapping(applying *a, const char *prefix, const config_node *mapping, sn_error *err) {
   for (int64_t i = 0; i < mapping->n; i++) {
     const config_node *child = &mapping->children[i];
-    if (prefix[0] == '\0' && strcmp(child->key, "phases") == 0) {
-      SN_TRY(apply_phases(a, child, err));
+    if (prefix[0] == '\0' && (strcmp(child->key, "phases") == 0 || strcmp(child->key, "sources") == 0)) {
+      SN_TRY(apply_list(a, child, err));
       continue;
     }
     if (prefix[0] == '\0' && a->config->base != NULL && strcmp(child->key, "name") == 0) {
-      SN_TRY(apply_phase_name(a, child, err));
+      SN_TRY(apply_name(a, child, err));
       continue;
     }
     char key[256];
@@ -223,7 +219,7 @@ static sn_status set_pair_of(sn_config *config, const char *key, const char *val
   if (!as_default) return sn_config_set(config, key, value, origin, line, err);
   const int64_t index = config_index(config, key);
   if (index < 0) return config_unknown_key(config, key, place, err);
-  if (config->values[index].set) return SN_OK;
+  if (config_lookup(config, index)->set) return SN_OK;
   SN_TRY(config_assign_text(config, index, value, place, err));
   config->values[index].set = false;
   return SN_OK;

@@ -20,7 +20,7 @@ typedef struct config_value {
 } config_value;
 
 struct sn_config {
-  const sn_config *base; /* of a phase: the top level, whose tables and unset values it uses; else NULL */
+  const sn_config *base; /* of a phase or source: the top level, whose tables and unset values it uses; else NULL */
   int64_t n;
   const sn_config_entry **entries; /* in the order of the tables */
   const char **names;              /* (n) the entries' keys, for nearest names */
@@ -28,7 +28,10 @@ struct sn_config {
   config_value *values;
   int64_t n_phases, phase_capacity, n_documents;
   sn_config **phases;
-  char *phase_name;
+  int64_t n_sources, source_capacity;
+  sn_config **sources;
+  char *name; /* of a phase or source */
+  bool is_source;
 };
 
 /* Index of a key, -1 if unknown. */
@@ -37,6 +40,10 @@ int64_t config_index(const sn_config *config, const char *key);
 bool config_is_group(const sn_config *config, const char *key);
 /* The value in force: the phase's own or the top level's. */
 const config_value *config_lookup(const sn_config *config, int64_t index);
+
+/* A configuration over `top`, as a new last one of a list. */
+SN_MUST_CHECK sn_status config_add_child(sn_config *top, sn_config ***list, int64_t *n, int64_t *capacity, sn_config **child,
+                                         sn_error *err);
 
 typedef struct config_place {
   const char *origin; /* file name or "--set" */

@@ -34,6 +34,7 @@ typedef enum outcome {
 
 typedef struct place_state {
   int64_t window;
+  uint64_t epoch;
   outcome outcome;
   sn_sample **samples; /* (n_views) of the window, all there with OUTCOME_SAMPLE, else all NULL. In the pack's list */
   sn_error *error; /* FAILED, FATAL; NULL when even that could not be allocated */
@@ -153,12 +154,11 @@ static void read_place(pack_job *pack, int64_t index) {
     state->outcome = OUTCOME_IN_LEDGER;
     return;
   }
-  uint64_t epoch = (uint64_t)((pack->first + index) / source->n_windows);
   sn_error error;
   sn_error_clear(&error);
   sn_status status = SN_OK;
   for (int64_t v = 0; v < loader->n_views && status == SN_OK; v++)
-    status = read_view(loader, state->window, epoch, v, &state->samples[v], &error);
+    status = read_view(loader, state->window, state->epoch, v, &state->samples[v], &error);
   if (status == SN_OK) {
     state->outcome = OUTCOME_SAMPLE;
     return;
@@ -180,7 +180,7 @@ static sn_status pack_samples(pack_job *pack, const sn_sample **samples, uint64_
     if (pack->places[i].outcome != OUTCOME_SAMPLE) continue;
     for (int64_t v = 0; v < loader->n_views; v++, n++) {
       samples[n] = pack->places[i].samples[v];
-      epochs[n] = (uint64_t)((pack->first + i) / loader->source->n_windows);
+      epochs[n] = pack->places[i].epoch;
     }
   }
   SN_TRY(sn_token_batch_pack(samples, n, &pack->batch, err));
@@ -256,7 +256,7 @@ static void job_destroy(step_job *job) {
   sn_free(job);
 }
 
-static sn_status make_pack(sn_loader *loader, step_job *job, const int64_t *windows, int64_t n, sn_error *err) {
+static sn_status make_pack(sn_loader *loader, step_job *job, const sn_plan_place *places, int64_t n, sn_error *err) {
   pack_job *pack = &job->packs[job->n_packs];
   SN_TRY(sn_alloc(&pack->places, n, sizeof *pack->places, "places of a pack", err));
   pack->loader = loader;
@@ -266,7 +266,8 @@ static sn_status make_pack(sn_loader *loader, step_job *job, const int64_t *wind
   pack->first = job->end;
   pack->n_places = n;
   for (int64_t i = 0; i < n; i++) {
-    pack->places[i].window = windows[i];
+    pack->places[i].window = places[i].window;
+    pack->places[i].epoch = places[i].epoch;
     pack->places[i].samples = pack->samples + i * loader->n_views;
   }
   atomic_init(&pack->unread, n);
@@ -275,17 +276,18 @@ static sn_status make_pack(sn_loader *loader, step_job *job, const int64_t *wind
 
 static sn_status plan_job(sn_loader *loader, step_job *job, sn_error *err) {
   const sn_loader_options *o = &loader->options;
-  int64_t *windows = NULL, capacity = 0;
+  sn_plan_place *places = NULL;
+  int64_t capacity = 0;
   sn_status status = SN_OK;
   SN_TRY(sn_alloc(&job->packs, o->packs_per_step / o->n_ranks, sizeof *job->packs, "packs of a step", err));
   for (int64_t k = 0; k < o->packs_per_step; k++) {
     int64_t n = 0;
-    SN_TRY_GOTO(sn_plan_pack(&loader->plan, job->end, &n, &windows, &capacity, err), done);
-    if (k % o->n_ranks == o->rank) SN_TRY_GOTO(make_pack(loader, job, windows, n, err), done);
+    SN_TRY_GOTO(sn_plan_pack(&loader->plan, job->end, &n, &places, &capacity, err), done);
+    if (k % o->n_ranks == o->rank) SN_TRY_GOTO(make_pack(loader, job, places, n, err), done);
     job->end += n;
   }
 done:
-  sn_free(windows);
+  sn_free(places);
   return status;
 }
 

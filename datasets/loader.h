@@ -1,6 +1,7 @@
 /* The loader: from windows to packs, ahead of training, in an order that is a pure function of (source, seed).
  *
- * The sequence of places is infinite: place p is window bijection(seed, epoch = p / n_windows, p % n_windows).  Packs
+ * The sequence of places is infinite: place p is window bijection(seed, epoch = p / n_windows, p % n_windows); of a mixture
+ * it is the next one of the part that is farthest behind its share of the tokens (loader_plan.h).  Packs
  * are filled greedily in that order with nominal token counts up to pack_tokens; a window that turns out shorter,
  * rejected or quarantined leaves its place empty and never shifts another.  Step s takes packs_per_step packs (over
  * all ranks); rank r of R takes packs r, r+R, ...  The number of threads changes nothing.

@@ -1,4 +1,13 @@
-/* The plan of places and packs: a pure function of (source, seed, capacity), known before anything is read. */
+/* The plan of places and packs: a pure function of (source, seed, capacity), known before anything is read.
+ *
+ * ONE SET OF WINDOWS.  Place p is window bijection(seed, SN_PURPOSE_ORDER, epoch = p / n_windows) of p % n_windows.
+ *
+ * A MIXTURE (source->n_parts > 1; datasets/mixture.h).  Every part has an order of its own, in the same way, keyed by its
+ * name, and passes over its windows at its own pace.  The next place is of the part that has had the fewest nominal tokens
+ * over its share so far, the first of equals (smallest deficit first).  After any number of places a part of share s is
+ * above its share of the tokens by at most one window, and below by at most s (n_parts - 1) of the largest.
+ * What the parts have had is counted along with the places; a plan that begins at a later place goes through those
+ * before it once, some millions a second, so that a position is still all the state there is. */
 #ifndef SN_DATASETS_LOADER_PLAN_H
 #define SN_DATASETS_LOADER_PLAN_H
 
@@ -12,16 +21,19 @@ typedef struct sn_plan {
   uint64_t seed;
   int64_t pack_tokens;
   int64_t n_views;         /* of every window: its tokens count as often */
+  /* Of a mixture, zero at first: places gone through, and of each part places and nominal tokens among them. */
+  int64_t place;
+  int64_t taken[SN_MOST_PARTS], tokens[SN_MOST_PARTS];
 } sn_plan;
 
-/* The window at a place, 0 <= place: bijection(seed, SN_PURPOSE_ORDER, epoch = place / n_windows) of place %
- * n_windows. */
-int64_t sn_plan_window(const sn_plan *plan, int64_t place, uint64_t *epoch);
+typedef struct sn_plan_place {
+  int64_t window;
+  uint64_t epoch; /* pass over the windows of its part */
+} sn_plan_place;
 
-/* The pack that begins at `first`: *n_places [out] is how many places it takes (at least 1), their windows are
- * appended to *windows (grown as needed).  SN_E_STATE when the source names a token count outside [min_tokens,
- * max_tokens]. */
-SN_MUST_CHECK sn_status sn_plan_pack(const sn_plan *plan, int64_t first, int64_t *n_places, int64_t **windows,
+/* The pack that begins at place `first`: *n_places [out] is how many places it takes (at least 1), what they hold stands
+ * in *places (grown as needed).  SN_E_STATE when the source names a token count outside [min_tokens, max_tokens]. */
+SN_MUST_CHECK sn_status sn_plan_pack(sn_plan *plan, int64_t first, int64_t *n_places, sn_plan_place **places,
                                      int64_t *capacity, sn_error *err);
 
 #endif

@@ -43,6 +43,17 @@ struct sn_stage {
   void *self;
 };
 
+/* One of several sets of windows that are mixed (datasets/mixture.h): with an order and a share of the tokens of its own. */
+enum { SN_MOST_PARTS = 64, SN_PART_NAME = 64 };
+typedef struct sn_source_part {
+  char name[SN_PART_NAME];
+  int64_t first, n_windows;               /* windows [first, first + n_windows) of the source */
+  int64_t first_recording, n_recordings;  /* likewise */
+  int64_t tokens;                         /* nominal, of one pass over its windows */
+  double share;                           /* above 0; those of all parts sum to 1 */
+  uint64_t key;                           /* of its order: hash of its name */
+} sn_source_part;
+
 struct sn_source {
   const sn_source_vtable *vtable;
   int64_t n_windows;
@@ -56,6 +67,8 @@ struct sn_source {
   const char *(*channel_name)(int64_t id); /* of channels[], for messages; NULL: they have none */
   int64_t n_channel_ids; /* channels[] of a sample lie in [-1, n_channel_ids) */
   double patch_step_s;   /* unit step of the time coordinate; 0: positions[] are the time axis */
+  int64_t n_parts;       /* of a mixture; 0: the windows are one set */
+  const sn_source_part *parts; /* (n_parts), in the order of windows. Owned by the source */
   char content_hash[65]; /* hex SHA-256 over manifest and split: checkpoints compare it */
   sn_stage *stage;       /* NULL: samples as they are read. Owned by the source */
   void *self;
