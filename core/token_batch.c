@@ -129,6 +129,7 @@ static sn_status allocate(sn_token_batch *b, bool with_valid, sn_error *err) {
   SN_TRY(sn_alloc(&b->subject_ids, b->n_samples, sizeof *b->subject_ids, "subject ids of a pack", err));
   SN_TRY(sn_alloc(&b->recordings, b->n_samples, sizeof *b->recordings, "recordings of a pack", err));
   SN_TRY(sn_alloc(&b->windows, b->n_samples, sizeof *b->windows, "windows of a pack", err));
+  SN_TRY(sn_alloc(&b->sources, b->n_samples, sizeof *b->sources, "sources of a pack", err));
   SN_TRY(sn_alloc(&b->views, b->n_samples, sizeof *b->views, "views of a pack", err));
   SN_TRY(sn_alloc(&b->patches, values, sizeof *b->patches, "patches of a pack", err));
   if (with_valid) SN_TRY(sn_alloc(&b->valid, values, 1, "validity of a pack", err));
@@ -167,6 +168,7 @@ static void copy_sample(sn_token_batch *b, int64_t row, const sn_sample *s) {
   b->recordings[row] = s->recording;
   b->windows[row] = s->window;
   b->views[row] = s->view;
+  b->sources[row] = s->source;
   memcpy(b->patches + at * b->patch_size, s->patches, t * p * sizeof *s->patches);
   memcpy(b->coordinates + at * 4, s->coordinates, t * 4 * sizeof *s->coordinates);
   memcpy(b->orientations + at * 3, s->orientations, t * 3 * sizeof *s->orientations);
@@ -214,6 +216,7 @@ void sn_token_batch_destroy(sn_token_batch *batch) {
   sn_free(batch->recordings);
   sn_free(batch->windows);
   sn_free(batch->views);
+  sn_free(batch->sources);
   sn_free(batch->patches);
   sn_free(batch->valid);
   sn_free(batch->coordinates);

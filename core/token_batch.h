@@ -55,6 +55,7 @@ typedef struct sn_sample {
   uint64_t subject_id;   /* hash of data set + subject; 0 unknown */
   int64_t recording;     /* row of the manifest, -1 synthetic */
   int64_t window;        /* index of the window in its recording */
+  int32_t source;        /* which of the run's data sets (datasets/mixture.h), from 0 */
   int64_t view;          /* which view of the window, from 0 */
   double start_s, duration_s; /* of the window in its recording */
   int64_t n_tokens;
@@ -92,6 +93,7 @@ typedef struct sn_token_batch {
   int64_t *recordings;   /* (n_samples) */
   int64_t *windows;      /* (n_samples) */
   int64_t *views;        /* (n_samples) */
+  int32_t *sources;      /* (n_samples) */
   float *patches;        /* (n_slots, P) */
   uint8_t *valid;        /* (n_slots, P) or NULL: all valid */
   float *coordinates;    /* (n_slots, 4) */

@@ -308,7 +308,10 @@ static sn_status add_stretch(sn_source *source, const stretch *s, int64_t n_wind
   added->first = source->n_windows;
   if (!sn_add_ok(source->n_windows, n_windows, &source->n_windows))
     return sn_fail(err, SN_E_ARGUMENT, "too many windows");
-  int64_t tokens = sn_conditioned_nominal_tokens(self->conditioned, s->row);
+  int64_t tokens = sn_conditioned_nominal_tokens(self->conditioned, s->row), added_tokens;
+  if (!sn_mul_ok(tokens, n_windows, &added_tokens) ||
+      !sn_add_ok(source->total_tokens, added_tokens, &source->total_tokens))
+    return sn_fail(err, SN_E_ARGUMENT, "too many tokens");
   if (source->min_tokens == 0 || tokens < source->min_tokens) source->min_tokens = tokens;
   if (tokens > source->max_tokens) source->max_tokens = tokens;
   const int64_t series = sn_conditioned_planned_series(self->conditioned, s->row)->n;

@@ -152,6 +152,7 @@ static sn_status fill_infos(const mix *m, const sn_token_batch *batch, mix_work 
     info->sample_id = batch->sample_ids[s];
     info->subject_id = batch->subject_ids[s];
     info->recording = batch->recordings[s];
+    info->source = batch->sources[s];
     info->window = batch->windows[s];
     info->view = batch->views[s];
     info->used = w->pass->usable[s];
