@@ -32,13 +32,13 @@ static int64_t part_of(const mixture *m, int64_t window) {
   return low;
 }
 
-static sn_status mixture_read(sn_source *source, int64_t index, uint64_t seed, uint64_t epoch, sn_sample **out,
-                              sn_error *err) {
+static sn_status mixture_read(sn_source *source, int64_t index, uint64_t seed, uint64_t epoch, int64_t view,
+                              sn_sample **out, sn_error *err) {
   mixture *m = source->self;
   if (index < 0 || index >= source->n_windows)
     return sn_fail(err, SN_E_STATE, "window %" PRId64 " was asked for; there are %" PRId64, index, source->n_windows);
   const int64_t k = part_of(m, index);
-  SN_TRY(sn_source_read(m->sources[k], index - m->parts[k].first, seed, epoch, out, err));
+  SN_TRY(sn_source_read(m->sources[k], index - m->parts[k].first, seed, epoch, view, out, err));
   sn_sample *sample = *out;
   sample->source = (int32_t)k;
   if (sample->recording >= 0) sample->recording += m->parts[k].first_recording;
