@@ -7,6 +7,7 @@
 
 #include "core/alloc.h"
 #include "datasets/bids_parts.h"
+#include "modalities/formats/head_frame.h"
 
 /* A channel by the table's name: as in the file, else as cleaned; -1. */
 static int64_t find_channel(const sn_recording *r, const char *name) {
@@ -129,34 +130,6 @@ sn_status sn_bids_channels(const sn_bids_place *place, sn_error *err) {
 
 /* ---- electrodes.tsv ---------------------------------------------------------------------------------------------- */
 
-/* x_head = R (x - origin). */
-typedef struct frame {
-  double rotation[9], origin[3];
-} frame;
-
-static double dot(const double *a, const double *b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
-
-static bool unit_vector(double *v) {
-  const double norm = sqrt(dot(v, v));
-  if (!(norm > 1e-12)) return false;
-  for (int i = 0; i < 3; i++) v[i] /= norm;
-  return true;
-}
-
-/* The head frame from its landmarks: x along LPA to RPA, y through the nasion at right angles, z up. */
-static bool frame_of_landmarks(frame *f, const double nas[3], const double lpa[3], const double rpa[3]) {
-  double *x = f->rotation, *y = f->rotation + 3, *z = f->rotation + 6, to_nasion[3];
-  for (int i = 0; i < 3; i++) x[i] = rpa[i] - lpa[i];
-  if (!unit_vector(x)) return false;
-  for (int i = 0; i < 3; i++) to_nasion[i] = nas[i] - lpa[i];
-  const double along = dot(to_nasion, x);
-  for (int i = 0; i < 3; i++) f->origin[i] = lpa[i] + along * x[i];
-  for (int i = 0; i < 3; i++) y[i] = nas[i] - f->origin[i];
-  if (!unit_vector(y)) return false;
-  for (int i = 0; i < 3; i++) z[i] = x[(i + 1) % 3] * y[(i + 2) % 3] - x[(i + 2) % 3] * y[(i + 1) % 3];
-  return true;
-}
-
 static bool point_of(const sn_json *points, const char *const *names, double scale, double out[3]) {
   for (; *names != NULL; names++) {
     const sn_json *point = sn_json_get(points, *names);
@@ -169,23 +142,23 @@ static bool point_of(const sn_json *points, const char *const *names, double sca
   return false;
 }
 
-static bool landmarks(const sn_json *points, double scale, frame *f) {
+static bool landmarks(const sn_json *points, double scale, sn_head_frame *f) {
   static const char *const NAS[] = {"NAS", "Nz", "Nasion", "nasion", NULL}, *const LPA[] = {"LPA", "lpa", NULL},
                     *const RPA[] = {"RPA", "rpa", NULL};
   double nas[3], lpa[3], rpa[3];
   return points != NULL && point_of(points, NAS, scale, nas) && point_of(points, LPA, scale, lpa) &&
-         point_of(points, RPA, scale, rpa) && frame_of_landmarks(f, nas, lpa, rpa);
+         point_of(points, RPA, scale, rpa) && sn_head_frame_make(f, lpa, rpa, nas);
 }
 
-static bool system_frame(const char *system, frame *f) {
+static bool system_frame(const char *system, sn_head_frame *f) {
   static const char *const AS_IS[] = {"CapTrak", "ElektaNeuromag", "Neuromag", NULL};
   static const char *const ALS[] = {"CTF", "4DBti", "EEGLAB", "EEGLAB-HJ", "KitYokogawa", "ChietiItab", NULL};
-  static const double SAME[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1}, TURNED[9] = {0, -1, 0, 1, 0, 0, 0, 0, 1};
-  *f = (frame){.origin = {0, 0, 0}};
+  static const sn_head_frame SAME = {.known = true, .axes = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}},
+                             TURNED = {.known = true, .axes = {{0, -1, 0}, {1, 0, 0}, {0, 0, 1}}};
   for (const char *const *name = AS_IS; *name != NULL; name++)
-    if (sn_equal_nocase(system, *name)) return memcpy(f->rotation, SAME, sizeof SAME), true;
+    if (sn_equal_nocase(system, *name)) return *f = SAME, true;
   for (const char *const *name = ALS; *name != NULL; name++)
-    if (sn_equal_nocase(system, *name)) return memcpy(f->rotation, TURNED, sizeof TURNED), true;
+    if (sn_equal_nocase(system, *name)) return *f = TURNED, true;
   return false;
 }
 
@@ -200,7 +173,7 @@ static const char *json_text(const sn_bids_json *json, const char *a, const char
   return item != NULL ? sn_json_as_string(item) : NULL;
 }
 
-static sn_status place_electrodes(const sn_bids_place *place, const sn_table *table, const frame *f, double scale,
+static sn_status place_electrodes(const sn_bids_place *place, const sn_table *table, const sn_head_frame *f, double scale,
                                   sn_error *err) {
   static const char *const AXES[3] = {"x", "y", "z"};
   for (int64_t i = 0; i < table->n_rows; i++) {
@@ -210,16 +183,16 @@ static sn_status place_electrodes(const sn_bids_place *place, const sn_table *ta
     for (int k = 0; k < 3 && all; k++) {
       const char *cell = sn_bids_cell(table, i, AXES[k]);
       all = cell != NULL && sn_parse_f64(cell, false, &p[k]);
-      if (all) p[k] = p[k] * scale - f->origin[k];
+      if (all) p[k] *= scale;
     }
     const int64_t c = all ? find_channel(place->recording, name) : -1;
     if (c < 0) continue; /* reference and ground electrodes have places but no channels */
     sn_channel *channel = &place->recording->channels[c];
-    for (int k = 0; k < 3; k++) channel->position_m[k] = dot(f->rotation + 3 * k, p);
+    sn_head_frame_point(f, p, channel->position_m);
     channel->has_position = true;
     channel->frame = SN_FRAME_HEAD;
     channel->position_from = SN_POSITION_SIDECAR;
-    const double far = sqrt(dot(channel->position_m, channel->position_m));
+    const double far = sqrt(sn_dot3(channel->position_m, channel->position_m));
     if (far > 0.3 || far < 1e-6)
       SN_TRY(sn_recording_warn(place->recording, "sidecar_coordinates", channel->name, err,
                                "electrodes.tsv: %.3g m from the middle between the ears: is the unit right?", far));
@@ -230,7 +203,7 @@ static sn_status place_electrodes(const sn_bids_place *place, const sn_table *ta
 sn_status sn_bids_electrodes(const sn_bids_place *place, sn_error *err) {
   sn_table *table = NULL;
   sn_bids_json json = {0};
-  frame f;
+  sn_head_frame f;
   SN_TRY(sn_bids_table(place, "_electrodes.tsv", &table, err));
   if (table == NULL) return SN_OK;
   sn_status status = sn_bids_json_load(place, "_coordsystem.json", &json, err);

@@ -587,12 +587,35 @@ static sn_status nothing_found(const char *root, const sn_index_report *report, 
                  report->n_files, report->n_folders, seen);
 }
 
+/* Whether a file in a folder that is a recording is not its entry: it is never looked at on its own. A folder of such a name without
+ * an entry is a plain one. */
+static bool inside_recording(const sn_walk *walk, int64_t index) {
+  const char *path = walk->files[index].path;
+  const sn_format *format = NULL;
+  const int64_t n = sn_recording_folder(path, &format);
+  if (n == 0) return false;
+  int64_t first = index, own = -1, entries = 0;
+  while (first > 0 && strncmp(walk->files[first - 1].path, path, (size_t)n + 1) == 0) first--;
+  const char *base = path + n;
+  while (base > path && base[-1] != '/') base--;
+  const size_t stem = (size_t)(path + n - base) - strlen(format->folder);
+  for (int64_t i = first; i < walk->n_files && strncmp(walk->files[i].path, path, (size_t)n + 1) == 0; i++) {
+    const char *name = walk->files[i].path + n + 1, *end = sn_path_extension(name);
+    if (strchr(name, '/') != NULL || strcmp(end, format->entry) != 0) continue;
+    entries++;
+    if ((size_t)(end - name) == stem && strncmp(name, base, stem) == 0) own = i;
+  }
+  if (entries == 0) return false;
+  if (own >= 0) return own != index;
+  return strchr(path + n + 1, '/') != NULL || strcmp(sn_path_extension(path), format->entry) != 0;
+}
+
 static sn_status list_candidates(const sn_walk *walk, sn_tree *tree, sn_index_report *report, int64_t **out, int64_t *n,
                                  sn_error *err) {
   SN_TRY(sn_alloc(out, walk->n_files, sizeof **out, "index", err));
   *n = 0;
   for (int64_t i = 0; i < walk->n_files; i++) {
-    if (walk->files[i].role == SN_WALK_IGNORED) continue;
+    if (walk->files[i].role == SN_WALK_IGNORED || inside_recording(walk, i)) continue;
     const char *why = sn_tree_leaves_out(tree, walk->files[i].path);
     if (why == NULL) (*out)[(*n)++] = i;
     else report->n_left_out += strcmp(why, "sidecar") != 0;

@@ -226,7 +226,7 @@ static bool is_described(const char *folder) {
   return found;
 }
 
-sn_status sn_tree_find_root(const char *path, char **root, char **relative, sn_error *err) {
+static sn_status find_root(const char *path, char **root, char **relative, sn_error *err) {
   char *real = realpath(path, NULL), *folder = NULL;
   sn_status status = SN_OK;
   *root = *relative = NULL;
@@ -258,6 +258,15 @@ done:
   }
   sn_free(folder);
   free(real);
+  return status;
+}
+
+sn_status sn_tree_find_root(const char *path, char **root, char **relative, sn_error *err) {
+  char *entry = NULL;
+  *root = *relative = NULL;
+  SN_TRY(sn_recording_entry(path, &entry, err));
+  sn_status status = find_root(entry != NULL ? entry : path, root, relative, err);
+  sn_free(entry);
   return status;
 }
 

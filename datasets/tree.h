@@ -40,7 +40,7 @@ SN_MUST_CHECK sn_status sn_tree_open_recording(sn_tree *tree, const char *path, 
 /* The session of a path, "" when it names none. */
 void sn_tree_session(sn_tree *tree, const char *path, char *out, int64_t room);
 
-/* For one file on its own: the root of the layout that it lies in, and its path from there. A path outside any layout
+/* For one file (or folder that is a recording) on its own: the root of the layout that it lies in, and its path from there. A path outside any layout
  * gives its own folder. Fresh strings (sn_free). */
 SN_MUST_CHECK sn_status sn_tree_find_root(const char *path, char **root, char **relative, sn_error *err);
 

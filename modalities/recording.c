@@ -212,10 +212,67 @@ static sn_status check_not_empty(const sn_recording *recording, const char *name
   return SN_OK;
 }
 
+static const sn_format *format_of_folder(const char *name, size_t n) {
+  for (int64_t i = 0; i < sn_n_formats; i++) {
+    const size_t m = sn_formats[i]->folder != NULL ? strlen(sn_formats[i]->folder) : n;
+    if (n > m && strncmp(name + n - m, sn_formats[i]->folder, m) == 0) return sn_formats[i];
+  }
+  return NULL;
+}
+
+int64_t sn_recording_folder(const char *path, const sn_format **format) {
+  for (const char *part = path, *slash; (slash = strchr(part, '/')) != NULL; part = slash + 1) {
+    const sn_format *found = format_of_folder(part, (size_t)(slash - part));
+    if (found == NULL) continue;
+    if (format != NULL) *format = found;
+    return slash - path;
+  }
+  return 0;
+}
+
+/* The file of `entry` kind among the folder's: the one with the folder's own name, else the only one. */
+static sn_status find_entry(const sn_dir_entry *entries, int64_t n, const char *folder, const sn_format *format, const char **name,
+                            sn_error *err) {
+  const size_t stem = strlen(folder) - strlen(format->folder);
+  int64_t count = 0;
+  for (int64_t i = 0; i < n; i++) {
+    const char *end = sn_path_extension(entries[i].name);
+    if (entries[i].is_directory || strcmp(end, format->entry) != 0) continue;
+    *name = entries[i].name;
+    count++;
+    if ((size_t)(end - entries[i].name) == stem && strncmp(entries[i].name, folder, stem) == 0) return SN_OK;
+  }
+  if (count == 1) return SN_OK;
+  return sn_fail(err, SN_E_FORMAT, "'%s' holds %lld %s files: a recording of format %s has one, named as its folder", folder,
+                 (long long)count, format->entry, format->name);
+}
+
+sn_status sn_recording_entry(const char *path, char **entry, sn_error *err) {
+  char *folder = NULL;
+  sn_dir_entry *entries = NULL;
+  int64_t n = 0;
+  size_t length = strlen(path);
+  sn_status status;
+  *entry = NULL;
+  if (!sn_path_is_directory(path)) return SN_OK;
+  SN_TRY(sn_strdup(&folder, path, "path", err));
+  while (length > 1 && folder[length - 1] == '/') folder[--length] = '\0';
+  const char *base = sn_path_base(folder), *name = NULL;
+  const sn_format *format = format_of_folder(base, strlen(base));
+  status = format != NULL ? sn_dir_list(folder, &entries, &n, err) : SN_OK;
+  if (status == SN_OK && format != NULL) status = find_entry(entries, n, base, format, &name, err);
+  if (status == SN_OK && format != NULL) status = sn_path_join(folder, name, entry, err);
+  if (entries != NULL) sn_dir_free(entries, n);
+  sn_free(folder);
+  return status;
+}
+
 /* A record is often called by its name alone: "100" for 100.hea. */
 static sn_status resolve_path(const char *path, char **resolved, sn_error *err) {
   struct stat info;
   if (stat(path, &info) == 0) {
+    SN_TRY(sn_recording_entry(path, resolved, err));
+    if (*resolved != NULL) return SN_OK;
     if (S_ISDIR(info.st_mode))
       return sn_fail(err, SN_E_FORMAT, "'%s' is a directory; give a file in it, or use `sonde index` for a whole tree",
                      path);

@@ -162,13 +162,22 @@ typedef struct sn_format {
    * recording from sn_recording_create, and destroys it on failure. options is never NULL here. */
   sn_status (*open)(sn_folder *folder, const char *name, const sn_open_options *options, sn_recording **out,
                     sn_error *err);
+  const char *folder;       /* ".ds": a folder of such a name is one recording, and what is in it has none of its own; NULL */
+  const char *entry;        /* ".res4": the file in it that is opened */
   bool experimental;        /* built from its definition alone: no file of its own software was at hand */
 } sn_format;
 
 extern const sn_format *const sn_formats[];
 extern const int64_t sn_n_formats;
 
-/* Sniffs and opens a path. For a file that belongs to a header beside it (x.dat, x.mat of x.hea) the header is opened.
+/* A recording that is a folder of its own (sn_format.folder): *entry is the file in it that is opened, in a fresh string; NULL where
+ * path is no such folder. SN_E_FORMAT where the folder holds no entry, or several and none of the folder's own name. */
+SN_MUST_CHECK sn_status sn_recording_entry(const char *path, char **entry, sn_error *err);
+/* The same by name alone: the length of "a/x.ds" in "a/x.ds/y/z", the outermost such folder on the way to a file; 0 where there is none.
+ * *format (may be NULL): whose it is. */
+int64_t sn_recording_folder(const char *path, const sn_format **format);
+
+/* Sniffs and opens a path: a file, or a folder that is a recording. For a file that belongs to a header beside it (x.dat, x.mat of x.hea) the header is opened.
  * Zero samples, zero channels are SN_E_CORRUPT; annotations without a signal are SN_E_UNSUPPORTED, unless
  * allow_no_signal. options may be NULL (strict). */
 SN_MUST_CHECK sn_status sn_recording_open(const char *path, const sn_open_options *options, sn_recording **out,

@@ -15,7 +15,7 @@
 #include "core/stream.h"
 #include "modalities/recording.h"
 
-enum { CASE_FILES = 8 };
+enum { CASE_FILES = 10 };
 
 typedef struct format_case {
   int64_t n;

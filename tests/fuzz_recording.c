@@ -10,7 +10,7 @@
 #include "core/stream.h"
 #include "core/text.h"
 
-enum { MOST_FILES = 8, MOST_SAMPLES = 1 << 18, PIECE = 613, WHOLE = 1000, SPACE = 4096, TOGETHER = 8 };
+enum { MOST_FILES = 10, MOST_SAMPLES = 1 << 18, PIECE = 613, WHOLE = 1000, SPACE = 4096, TOGETHER = 8 };
 
 typedef struct files {
   int n;

@@ -9,7 +9,9 @@
 #include "core/alloc.h"
 #include "core/text.h"
 #include "modalities/eeg/channel_names.h"
+#include "modalities/formats/big_endian.h"
 #include "modalities/formats/channel_setup.h"
+#include "modalities/formats/head_frame.h"
 #include "modalities/formats/sample_grid.h"
 #include "modalities/formats/triggers/triggers.h"
 
@@ -34,22 +36,6 @@ typedef struct config_channel { /* of a channel of the data file, in its order *
   double position[3], direction[3];
 } config_channel;
 
-static int16_t i16(const uint8_t *p) { return (int16_t)((uint16_t)p[0] << 8 | p[1]); }
-static int32_t i32(const uint8_t *p) {
-  return (int32_t)((uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3]);
-}
-static double f32(const uint8_t *p) {
-  int32_t bits = i32(p);
-  float f;
-  memcpy(&f, &bits, sizeof f);
-  return (double)f;
-}
-static double f64(const uint8_t *p) {
-  uint64_t bits = (uint64_t)(uint32_t)i32(p) << 32 | (uint32_t)i32(p + 4);
-  double d;
-  memcpy(&d, &bits, sizeof d);
-  return d;
-}
 static int64_t align8(int64_t at) { return (at + 7) / 8 * 8; }
 static void text16(const uint8_t *p, char out[17]) {
   memcpy(out, p, 16);
@@ -64,19 +50,19 @@ static sn_status read_pdf_header(const sn_stream *s, pdf_header *h, sn_error *er
   if (size < PDF_HEADER + 8) return sn_fail(err, SN_E_FORMAT, "'%s' is too short for a 4D data file", sn_stream_name(s));
   SN_TRY(sn_stream_read_exact(s, size - 8, b, 8, err));
   const int64_t mask = 0x7FFFFFFF;
-  int64_t position = (int64_t)((uint64_t)(uint32_t)i32(b) << 32 | (uint32_t)i32(b + 4)), low = position & mask;
+  int64_t position = sn_be_i64(b), low = position & mask;
   if (size - low <= mask) position = low; /* the upper half was not always written */
   if (position < 0 || position > size - 8 - PDF_HEADER)
     return sn_fail_at(err, SN_E_CORRUPT, size - 8, -1, "header", "'%s': its header is said to stand at byte %lld of %lld", sn_stream_name(s),
                       (long long)position, (long long)size);
   h->at = align8(position);
   SN_TRY(sn_stream_read_exact(s, h->at, b, PDF_HEADER, err));
-  h->format = i16(b + 8);
-  h->n_epochs = i32(b + 12);
-  h->n_events = i32(b + 20);
-  h->period_s = f32(b + 28);
-  h->n_processes = i32(b + 48);
-  h->n_channels = i16(b + 52);
+  h->format = sn_be_i16(b + 8);
+  h->n_epochs = sn_be_i32(b + 12);
+  h->n_events = sn_be_i32(b + 20);
+  h->period_s = sn_be_f32(b + 28);
+  h->n_processes = sn_be_i32(b + 48);
+  h->n_channels = sn_be_i16(b + 52);
   if (h->format < 1 || h->format > 4 || h->n_epochs < 1 || h->n_epochs > MOST_EPOCHS || h->n_channels < 1 || h->n_events < 0 ||
       !(h->period_s > 1e-7 && h->period_s < 1e3))
     return sn_fail_at(err, SN_E_CORRUPT, h->at, -1, "header", "'%s': format %d, %lld epochs, %lld channels, %g s between samples",
@@ -90,11 +76,11 @@ static sn_status read_epochs(const pdf_header *h, sn_grid *grid, int64_t *starts
   for (int64_t e = 0; e < h->n_epochs; e++) {
     uint8_t b[4];
     SN_TRY(sn_stream_read_exact(grid->stream, h->at + PDF_HEADER + e * PDF_EPOCH, b, 4, err));
-    if (i32(b) < 1)
+    if (sn_be_i32(b) < 1)
       return sn_fail_at(err, SN_E_CORRUPT, h->at + PDF_HEADER + e * PDF_EPOCH, -1, "epoch", "'%s': epoch %lld has %d samples",
-                        sn_stream_name(grid->stream), (long long)e + 1, i32(b));
+                        sn_stream_name(grid->stream), (long long)e + 1, sn_be_i32(b));
     starts[e] = grid->n_frames;
-    grid->n_frames += i32(b);
+    grid->n_frames += sn_be_i32(b);
   }
   return SN_OK;
 }
@@ -104,15 +90,15 @@ static sn_status read_pdf_channels(const pdf_header *h, const sn_stream *s, conf
   for (int64_t i = 0; i < h->n_channels; i++, at += PDF_CHANNEL) {
     uint8_t b[PDF_CHANNEL];
     SN_TRY(sn_stream_read_exact(s, at, b, sizeof b, err));
-    int32_t index = i32(b + 64);
+    int32_t index = sn_be_i32(b + 64);
     if (index < 0 || index >= h->n_channels || channels[index].scale != 0)
       return sn_fail_at(err, SN_E_CORRUPT, at, -1, "channel", "'%s': channel %lld has place %d in a frame of %lld, or it is taken",
                         sn_stream_name(s), (long long)i + 1, index, (long long)h->n_channels);
     config_channel *c = &channels[index];
     text16(b, c->label);
     text16(b + 24, c->unit);
-    c->number = i16(b + 16);
-    c->scale = f32(b + 20);
+    c->number = sn_be_i16(b + 16);
+    c->scale = sn_be_f32(b + 20);
     if (!isfinite(c->scale) || c->scale == 0) c->scale = NAN; /* no calibration */
   }
   return SN_OK;
@@ -123,7 +109,7 @@ static void read_date(const pdf_header *h, const sn_stream *s, sn_recording *r) 
   uint8_t b[PDF_PROCESS];
   struct tm tm;
   if (h->n_processes < 1 || sn_stream_read_exact(s, at, b, sizeof b, NULL) != SN_OK) return; /* only a date is lost */
-  time_t created = i32(b + 60);
+  time_t created = sn_be_i32(b + 60);
   if (created > 0 && gmtime_r(&created, &tm) != NULL) strftime(r->start_time, sizeof r->start_time, "%Y-%m-%dT%H:%M:%S", &tm);
 }
 
@@ -145,15 +131,15 @@ static sn_status read_device(const sn_stream *s, int64_t at, int type, config_ch
   *bytes = BYTES[type];
   if (type != TYPE_MEG && type != TYPE_REFERENCE) return SN_OK;
   SN_TRY(sn_stream_read_exact(s, at, b, sizeof b, err));
-  int loops = i16(b + 178);
+  int loops = sn_be_i16(b + 178);
   if (loops < 0) return sn_fail_at(err, SN_E_CORRUPT, at, -1, "loops", "'%s': a coil of %d loops at byte %lld", sn_stream_name(s), loops, (long long)at);
   *bytes += (int64_t)loops * COIL_LOOP;
   if (c == NULL) return SN_OK;
   c->loops = loops;
   for (int i = 0; i < 3; i++) { /* a matrix of 4 x 4, by rows; its last row scales the others */
     const uint8_t *row = b + 48 + 32 * i;
-    c->position[i] = f64(row + 24);
-    c->direction[i] = f64(row + 16) * f64(b + 48 + 96 + 8 * i);
+    c->position[i] = sn_be_f64(row + 24);
+    c->direction[i] = sn_be_f64(row + 16) * sn_be_f64(b + 48 + 96 + 8 * i);
   }
   return SN_OK;
 }
@@ -161,27 +147,27 @@ static sn_status read_device(const sn_stream *s, int64_t at, int type, config_ch
 static sn_status read_config(const sn_stream *s, config_channel *channels, int64_t n, sn_recording *r, sn_error *err) {
   uint8_t b[CONFIG_HEADER];
   SN_TRY(sn_stream_read_exact(s, 0, b, sizeof b, err));
-  int mains = i16(b + 56), total = i16(b + 58), sensors = i16(b + 68), blocks = i16(b + 70);
+  int mains = sn_be_i16(b + 56), total = sn_be_i16(b + 58), sensors = sn_be_i16(b + 68), blocks = sn_be_i16(b + 70);
   if (total < 1 || sensors < 0 || blocks < 0)
     return sn_fail_at(err, SN_E_CORRUPT, 58, -1, "header", "'%s': %d channels, %d sensors, %d blocks", sn_stream_name(s), total, sensors, blocks);
   if (mains > 0 && mains < 1000) r->line_hz = mains;
   int64_t at = CONFIG_HEADER + (int64_t)sensors * CONFIG_TRANSFORM;
   for (int i = 0; i < blocks; i++) {
     SN_TRY(sn_stream_read_exact(s, at, b, CONFIG_BLOCK, err));
-    at = align8(align8(at + CONFIG_BLOCK) + (int64_t)(uint32_t)i32(b + 64));
+    at = align8(align8(at + CONFIG_BLOCK) + (int64_t)sn_be_u32(b + 64));
   }
   for (int i = 0; i < total; i++) {
     int64_t bytes = 0;
     SN_TRY(sn_stream_read_exact(s, at, b, CONFIG_CHANNEL, err));
-    config_channel *c = find_number(channels, n, i16(b + 16));
-    int type = (uint16_t)i16(b + 18);
+    config_channel *c = find_number(channels, n, sn_be_i16(b + 16));
+    int type = (uint16_t)sn_be_i16(b + 18);
     at = align8(at + CONFIG_CHANNEL);
     if (c != NULL) {
       c->found = true;
       c->type = type;
       text16(b, c->name);
-      c->gain = f32(b + 24);
-      c->units_per_bit = f32(b + 28);
+      c->gain = sn_be_f32(b + 24);
+      c->units_per_bit = sn_be_f32(b + 28);
     }
     SN_TRY(read_device(s, at, type, c, &bytes, err));
     at = align8(at + bytes);
@@ -194,65 +180,34 @@ static sn_status read_config(const sn_stream *s, config_channel *channels, int64
 
 /* ---- head frame ---- */
 
-typedef struct head_frame {
-  bool known;
-  double origin[3], axes[3][3];
-} head_frame;
-
-static double dot(const double *a, const double *b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
-
-static bool normalise(double *v) {
-  double length = sqrt(dot(v, v));
-  if (!(length > 1e-6) || !isfinite(length)) return false;
-  for (int i = 0; i < 3; i++) v[i] /= length;
-  return true;
-}
-
-/* x from the left ear point to the right one, y to the nasion at a right angle, z up. */
-static bool make_frame(head_frame *f, const double *left, const double *right, const double *nasion) {
-  double *x = f->axes[0], *y = f->axes[1], *z = f->axes[2], to_nasion[3];
-  for (int i = 0; i < 3; i++) {
-    x[i] = right[i] - left[i];
-    to_nasion[i] = nasion[i] - left[i];
-  }
-  if (!normalise(x)) return false;
-  double along = dot(to_nasion, x);
-  for (int i = 0; i < 3; i++) {
-    f->origin[i] = left[i] + along * x[i];
-    y[i] = nasion[i] - f->origin[i];
-  }
-  if (!normalise(y)) return false;
-  for (int i = 0; i < 3; i++) z[i] = x[(i + 1) % 3] * y[(i + 2) % 3] - x[(i + 2) % 3] * y[(i + 1) % 3];
-  f->known = true;
-  return true;
-}
-
-static sn_status read_head_shape(const sn_stream *s, head_frame *f, sn_recording *r, sn_error *err) {
+static sn_status read_head_shape(const sn_stream *s, sn_head_frame *f, sn_recording *r, sn_error *err) {
   uint8_t b[16 + 5 * 24];
   double points[3][3]; /* left, right, nasion */
   SN_TRY(sn_stream_read_exact(s, 0, b, sizeof b, err));
-  int32_t n = i32(b + 12);
-  for (int i = 0; i < 9; i++) points[i / 3][i % 3] = f64(b + 16 + 8 * i);
-  if (n < 0 || !make_frame(f, points[0], points[1], points[2]))
+  int32_t n = sn_be_i32(b + 12);
+  for (int i = 0; i < 9; i++) points[i / 3][i % 3] = sn_be_f64(b + 16 + 8 * i);
+  if (n < 0 || !sn_head_frame_make(f, points[0], points[1], points[2]))
     return sn_fail_at(err, SN_E_CORRUPT, 16, -1, "fiducials", "'%s': its fiducials make no head frame", sn_stream_name(s));
   return sn_recording_note(r, "digitisation", err, "3 fiducials, %d extra", n);
 }
 
 /* ---- channels ---- */
 
-static void set_place(const config_channel *k, const head_frame *f, sn_channel *c) {
-  double moved[3], direction[3];
+static void set_place(const config_channel *k, const sn_head_frame *f, sn_channel *c) {
+  double direction[3];
   memcpy(direction, k->direction, sizeof direction);
-  if (!isfinite(dot(k->position, k->position)) || dot(k->position, k->position) == 0) return;
+  if (!isfinite(sn_dot3(k->position, k->position)) || sn_dot3(k->position, k->position) == 0) return;
   c->has_position = true;
   c->position_from = SN_POSITION_FILE;
-  c->has_orientation = normalise(direction);
+  c->has_orientation = sn_normalise3(direction);
   c->frame = f->known ? SN_FRAME_HEAD : SN_FRAME_DEVICE;
-  for (int i = 0; i < 3; i++) moved[i] = k->position[i] - f->origin[i];
-  for (int i = 0; i < 3; i++) {
-    c->position_m[i] = f->known ? dot(f->axes[i], moved) : k->position[i];
-    if (c->has_orientation) c->orientation[i] = f->known ? dot(f->axes[i], direction) : direction[i];
+  if (f->known) {
+    sn_head_frame_point(f, k->position, c->position_m);
+    if (c->has_orientation) sn_head_frame_direction(f, direction, c->orientation);
+    return;
   }
+  memcpy(c->position_m, k->position, sizeof c->position_m);
+  if (c->has_orientation) memcpy(c->orientation, direction, sizeof c->orientation);
 }
 
 static int coil_of(const config_channel *k) {
@@ -263,7 +218,7 @@ static int coil_of(const config_channel *k) {
   return strcmp(k->name, "GxxA") == 0 || strcmp(k->name, "GyyA") == 0 ? COIL_REF_GRAD : COIL_REF_GRAD_OFF;
 }
 
-static sn_status set_channel(sn_recording *r, int64_t i, const config_channel *k, bool integers, const head_frame *f, double *scale,
+static sn_status set_channel(sn_recording *r, int64_t i, const config_channel *k, bool integers, const sn_head_frame *f, double *scale,
                              sn_error *err) {
   static const sn_sensor_kind KINDS[] = {SN_SENSOR_NONE, SN_SENSOR_MEG_MAG, SN_SENSOR_EEG, SN_SENSOR_OTHER, SN_SENSOR_OTHER,
                                          SN_SENSOR_TRIGGER, SN_SENSOR_OTHER, SN_SENSOR_OTHER, SN_SENSOR_OTHER};
@@ -316,7 +271,7 @@ typedef struct files {
   bool has_shape;
 } files;
 
-static sn_status read_neighbours(sn_folder *folder, const files *f, config_channel *channels, int64_t n, head_frame *frame, sn_recording *r,
+static sn_status read_neighbours(sn_folder *folder, const files *f, config_channel *channels, int64_t n, sn_head_frame *frame, sn_recording *r,
                                  sn_error *err) {
   sn_stream *s = NULL;
   SN_TRY(sn_folder_open(folder, f->config, &s, err));
@@ -335,7 +290,7 @@ static sn_status load(sn_folder *folder, const char *name, const files *f, sn_gr
   static const sn_grid_type TYPES[] = {SN_GRID_I16, SN_GRID_I16, SN_GRID_I32, SN_GRID_F32};
   static const char *const NAMES[] = {"", "int16", "int32", "float32"};
   pdf_header h = {0};
-  head_frame frame = {0};
+  sn_head_frame frame = {0};
   SN_TRY(sn_stream_check(grid->stream, err));
   SN_TRY(read_pdf_header(grid->stream, &h, err));
   if (h.format == 4) return sn_fail(err, SN_E_UNSUPPORTED, "'%s' holds 64 bit numbers, of which no file was at hand", name);

@@ -193,8 +193,8 @@ static sn_status storage_of(const part *p, const fif_tag *tag, buffer *b, sn_err
   if (!b->packed) return SN_OK;
   uint8_t bytes[8];
   SN_TRY(sn_fif_read_bytes(&p->tree, tag, bytes, 8, err));
-  b->origin = sn_fif_f32(bytes);
-  b->slope = sn_fif_f32(bytes + 4);
+  b->origin = sn_be_f32(bytes);
+  b->slope = sn_be_f32(bytes + 4);
   b->offset += 8;
   return SN_OK;
 }
@@ -482,7 +482,7 @@ static bool ends_with(const char *text, const char *end) {
 
 static int sniff(const char *name, const uint8_t *head, int64_t n, const sn_folder *folder) {
   (void)folder;
-  if (n >= 8 && sn_fif_i32(head) == FIFF_FILE_ID && sn_fif_i32(head + 4) == FIFFT_ID_STRUCT) return 95;
+  if (n >= 8 && sn_be_i32(head) == FIFF_FILE_ID && sn_be_i32(head + 4) == FIFFT_ID_STRUCT) return 95;
   return ends_with(name, ".fif") || ends_with(name, ".fif.gz") ? 10 : 0; /* 10: to say what is wrong */
 }
 
@@ -507,4 +507,4 @@ fail:
   return status;
 }
 
-const sn_format sn_format_fif = {"fif", " .fif .fif.gz ", sniff, open_recording, false};
+const sn_format sn_format_fif = {.name = "fif", .extensions = " .fif .fif.gz ", .sniff = sniff, .open = open_recording};

@@ -46,13 +46,13 @@ static sn_status parse_channel(const reading *s, const fif_tag *tag, channel_inf
     return sn_fail_at(err, SN_E_CORRUPT, tag->offset, -1, "channel", "'%s': a channel's description at byte %lld has %d bytes, not %d",
                       file_of(s), (long long)tag->offset, tag->size, CH_INFO_BYTES);
   SN_TRY(sn_fif_read_bytes(s->tree, tag, b, CH_INFO_BYTES, err));
-  c->kind = sn_fif_i32(b + 8);
-  c->range = sn_fif_f32(b + 12);
-  c->cal = sn_fif_f32(b + 16);
-  c->coil_type = sn_fif_i32(b + 20);
-  for (int i = 0; i < 12; i++) c->loc[i] = sn_fif_f32(b + 24 + 4 * i);
-  c->unit = sn_fif_i32(b + 72);
-  c->unit_mul = sn_fif_i32(b + 76);
+  c->kind = sn_be_i32(b + 8);
+  c->range = sn_be_f32(b + 12);
+  c->cal = sn_be_f32(b + 16);
+  c->coil_type = sn_be_i32(b + 20);
+  for (int i = 0; i < 12; i++) c->loc[i] = sn_be_f32(b + 24 + 4 * i);
+  c->unit = sn_be_i32(b + 72);
+  c->unit_mul = sn_be_i32(b + 76);
   c->frame = c->kind == CH_MEG || c->kind == CH_REF_MEG ? FIFFV_COORD_DEVICE : FIFFV_COORD_HEAD;
   char text[SHORT_NAME + 1] = {0};
   memcpy(text, b + 80, SHORT_NAME);
@@ -77,7 +77,7 @@ static sn_status extend_channel(const reading *s, int64_t block, channel_info *c
       case FIFF_CH_COORD_FRAME: SN_TRY(sn_fif_read_i32(s->tree, t, &c->frame, err)); break;
       case FIFF_CH_LOC:
         SN_TRY(sn_fif_read_bytes(s->tree, t, b, 48, err));
-        for (int i = 0; i < 12; i++) c->loc[i] = sn_fif_f32(b + 4 * i);
+        for (int i = 0; i < 12; i++) c->loc[i] = sn_be_f32(b + 4 * i);
         break;
       case FIFF_CH_DACQ_NAME:
         SN_TRY(sn_fif_read_text(s->tree, t, &name, err));
@@ -277,10 +277,10 @@ static sn_status mark_bad_channels(const reading *s, int64_t meas, sn_error *err
 static sn_status read_transform(const reading *s, const fif_tag *tag, fif_transform *t, sn_error *err) {
   uint8_t b[TRANSFORM_BYTES];
   SN_TRY(sn_fif_read_bytes(s->tree, tag, b, TRANSFORM_BYTES, err));
-  t->from = sn_fif_i32(b);
-  t->to = sn_fif_i32(b + 4);
-  for (int i = 0; i < 9; i++) t->rotation[i] = sn_fif_f32(b + 8 + 4 * i);
-  for (int i = 0; i < 3; i++) t->translation[i] = sn_fif_f32(b + 44 + 4 * i);
+  t->from = sn_be_i32(b);
+  t->to = sn_be_i32(b + 4);
+  for (int i = 0; i < 9; i++) t->rotation[i] = sn_be_f32(b + 8 + 4 * i);
+  for (int i = 0; i < 3; i++) t->translation[i] = sn_be_f32(b + 44 + 4 * i);
   return SN_OK;
 }
 
@@ -367,8 +367,8 @@ static sn_status read_date(reading *s, sn_error *err) {
   uint8_t b[8] = {0};
   if (t == NULL || t->type != FIFFT_INT || t->size < 4) return SN_OK;
   SN_TRY(sn_fif_read_bytes(s->tree, t, b, t->size < 8 ? 4 : 8, err));
-  s->info->date_s = sn_fif_i32(b);
-  s->info->date_us = sn_fif_i32(b + 4);
+  s->info->date_s = sn_be_i32(b);
+  s->info->date_us = sn_be_i32(b + 4);
   s->info->has_date = !(s->info->date_s == 0 && s->info->date_us == INT32_MAX); /* how a removed date is written */
   if (s->info->date_s == 0) return SN_OK; /* 1970: removed in another way */
   int64_t days = s->info->date_s / 86400 - (s->info->date_s % 86400 < 0), second = s->info->date_s - days * 86400;
@@ -428,7 +428,7 @@ static sn_status note_digitisation(const reading *s, sn_error *err) {
   for (const fif_tag *t = NULL; (t = sn_fif_find_tag(s->tree, block, FIFF_DIG_POINT, t)) != NULL;) {
     uint8_t b[DIG_BYTES];
     SN_TRY(sn_fif_read_bytes(s->tree, t, b, DIG_BYTES, err));
-    int32_t kind = sn_fif_i32(b);
+    int32_t kind = sn_be_i32(b);
     if (kind >= 1 && kind <= 5) counts[kind]++;
   }
   for (int k = 1; k < 6 && status == SN_OK; k++)

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "core/stream.h"
+#include "modalities/formats/big_endian.h"
 #include "modalities/formats/fif/fif.h"
 #include "modalities/formats/interleaved/interleaved.h"
 #include "modalities/recording.h"
@@ -85,9 +86,6 @@ SN_MUST_CHECK sn_status sn_fif_read_bytes(const fif_tree *tree, const fif_tag *t
 SN_MUST_CHECK sn_status sn_fif_read_text(const fif_tree *tree, const fif_tag *tag, char **text, sn_error *err);
 /* Cuts the next name off a list with ':' between (the text "{COLON}" stands for one inside a name); NULL: no more. */
 char *sn_fif_next_name(char **list);
-
-int32_t sn_fif_i32(const uint8_t *p);
-double sn_fif_f32(const uint8_t *p);
 
 /* y = R x + t of a COORD_TRANS. */
 typedef struct fif_transform {

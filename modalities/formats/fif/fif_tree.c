@@ -8,24 +8,6 @@
 /* LONGEST_TEXT: names of some ten thousand channels. */
 enum { WINDOW = 4096, LONGEST_TEXT = 1 << 24 };
 
-int32_t sn_fif_i32(const uint8_t *p) {
-  return (int32_t)((uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3]);
-}
-
-double sn_fif_f32(const uint8_t *p) {
-  int32_t bits = sn_fif_i32(p);
-  float f;
-  memcpy(&f, &bits, sizeof f);
-  return (double)f;
-}
-
-static double read_f64(const uint8_t *p) {
-  uint64_t bits = (uint64_t)(uint32_t)sn_fif_i32(p) << 32 | (uint32_t)sn_fif_i32(p + 4);
-  double d;
-  memcpy(&d, &bits, sizeof d);
-  return d;
-}
-
 /* ---- the walk ---- */
 
 typedef struct walk {
@@ -79,7 +61,7 @@ static sn_status take_tag(walk *w, fif_tree *tree, int64_t at, fif_tag tag, sn_e
       return sn_fail_at(err, SN_E_CORRUPT, at, -1, "block", "'%s': the block mark at byte %lld has %d bytes of type %d, 4 of type 3 are expected",
                         name_of(w), (long long)at, tag.size, tag.type);
     SN_TRY(sn_stream_read_exact(w->stream, tag.offset, content, 4, err));
-    int32_t kind = sn_fif_i32(content);
+    int32_t kind = sn_be_i32(content);
     return tag.kind == FIFF_BLOCK_START ? open_block(w, tree, at, kind, err) : close_block(w, tree, at, kind, err);
   }
   if (tag.kind == FIFF_NOP) return SN_OK;
@@ -113,8 +95,8 @@ static sn_status step(walk *w, fif_tree *tree, int64_t at, int64_t *next, sn_err
                       (long long)at, (long long)w->size);
   }
   SN_TRY(read_header(w, at, &h, err));
-  fif_tag tag = {sn_fif_i32(h), sn_fif_i32(h + 4), sn_fif_i32(h + 8), 0, at + FIF_TAG_HEADER, 0};
-  int32_t pointer = sn_fif_i32(h + 12);
+  fif_tag tag = {sn_be_i32(h), sn_be_i32(h + 4), sn_be_i32(h + 8), 0, at + FIF_TAG_HEADER, 0};
+  int32_t pointer = sn_be_i32(h + 12);
   if (tag.kind <= 0 || tag.size < 0 || pointer < -1)
     return sn_fail_at(err, SN_E_CORRUPT, at, -1, "tag", "'%s': no tag at byte %lld: kind %d, size %d, next %d", name_of(w),
                       (long long)at, tag.kind, tag.size, pointer);
@@ -140,7 +122,7 @@ static sn_status check_beginning(const sn_stream *stream, int64_t size, sn_error
   int64_t n = 0;
   sn_status status = sn_stream_read(stream, 0, h, FIF_TAG_HEADER, &n, err);
   if (status != SN_OK && status != SN_END) return status;
-  int32_t kind = sn_fif_i32(h), type = sn_fif_i32(h + 4);
+  int32_t kind = sn_be_i32(h), type = sn_be_i32(h + 4);
   if (n >= 4 && kind == FIFF_FILE_ID << 24)
     return sn_fail_at(err, SN_E_FORMAT, 0, -1, NULL, "'%s' is a FIF file written with the low byte first; the format has the high byte first",
                       sn_stream_name(stream));
@@ -227,7 +209,7 @@ sn_status sn_fif_read_i32(const fif_tree *tree, const fif_tag *tag, int32_t *val
   if ((tag->type != FIFFT_INT && tag->type != FIFFT_JULIAN) || tag->size < 4)
     return wrong_content(tree, tag, "an integer is", err);
   SN_TRY(sn_fif_read_bytes(tree, tag, bytes, 4, err));
-  *value = sn_fif_i32(bytes);
+  *value = sn_be_i32(bytes);
   return SN_OK;
 }
 
@@ -235,12 +217,12 @@ sn_status sn_fif_read_number(const fif_tree *tree, const fif_tag *tag, double *v
   uint8_t bytes[8];
   if (tag->type == FIFFT_DOUBLE && tag->size >= 8) {
     SN_TRY(sn_fif_read_bytes(tree, tag, bytes, 8, err));
-    *value = read_f64(bytes);
+    *value = sn_be_f64(bytes);
     return SN_OK;
   }
   if ((tag->type != FIFFT_FLOAT && tag->type != FIFFT_INT) || tag->size < 4) return wrong_content(tree, tag, "a number is", err);
   SN_TRY(sn_fif_read_bytes(tree, tag, bytes, 4, err));
-  *value = tag->type == FIFFT_FLOAT ? sn_fif_f32(bytes) : (double)sn_fif_i32(bytes);
+  *value = tag->type == FIFFT_FLOAT ? sn_be_f32(bytes) : (double)sn_be_i32(bytes);
   return SN_OK;
 }
 
