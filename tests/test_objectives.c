@@ -148,6 +148,8 @@ static double gradient_error(bench *b, int64_t i, double scale, double *size) {
 static const struct { const char *name, *settings; bool coupled; } OBJECTIVES[] = {
     {"jepa", "objective.name=jepa\n", false},
     {"jepa joint", "objective.name=jepa\njepa.predict=joint\njepa.loss=l2\njepa.target_norm=none\nmodel.class_token=true\n", false},
+    {"jepa multiblock", "objective.name=jepa\njepa.mask=multiblock\njepa.least_shown=1\n", false},
+    {"jepa timeblocks", "objective.name=jepa\njepa.mask=timeblocks\njepa.stretch=1\n", false},
     {"ntxent", "objective.name=contrast\ncontrast.positives=view\n", true},
     {"simclr_tf", "objective.name=contrast\ncontrast.positives=view\ncontrast.loss=simclr_tf\nview.whole=true\n", true},
     {"subject", "objective.name=contrast\ncontrast.positives=subject\ncontrast.learn_temperature=true\n"
