@@ -64,7 +64,7 @@ static sn_status open_job(embedding_job *j, sn_embedding *e, sn_error *err) {
   SN_TRY(open_subjects(j, own, err));
   source.manifest = j->manifest;
   source.subjects = j->subjects;
-  source.random_crop = false;
+  sn_signal_source_options_plain(&source);
   SN_TRY(sn_source_create_signal(&source, &j->source, err));
   SN_TRY(sn_run_attach_stage(j->source, j->config, false, err));
   SN_TRY(sn_device_create_cpu(&device, &j->device, err));

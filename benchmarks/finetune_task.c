@@ -294,6 +294,7 @@ static sn_status make_source(fold *f, sn_error *err) {
   SN_TRY_GOTO(sn_alloc(&lines, f->train.n, sizeof *lines, "fold", err), done);
   SN_TRY_GOTO(sn_alloc(&at, f->train.n, sizeof *at, "fold", err), done);
   SN_TRY_GOTO(sn_signal_source_options_from_config(f->config, &options, err), done);
+  options.augments = (sn_augments){0}; /* those of the pretraining are not the task's */
   options.manifest = cv->data->manifest;
   options.subjects = cv->data->subjects;
   for (int64_t i = 0; i < f->train.n; i++) {
@@ -305,7 +306,7 @@ static sn_status make_source(fold *f, sn_error *err) {
   if (cv->items->per_window) {
     options.windows = at;
     options.n_windows = f->train.n;
-    options.random_crop = false;
+    sn_signal_source_options_plain(&options);
     options.signal.condition.window_s = cv->data->labels->items[0].duration_s;
     options.signal.stride_s = 0;
     options.store_path = NULL;

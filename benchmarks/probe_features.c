@@ -152,7 +152,7 @@ sn_status sn_probe_items_create(const sn_probe_data *d, const sn_config *config,
   options.rows = rows;
   options.n_rows = labelled_rows(d, rows);
   options.subjects = d->subjects;
-  options.random_crop = false;
+  sn_signal_source_options_plain(&options);
   if (options.n_rows == 0) {
     status = sn_fail(err, SN_E_ARGUMENT, "no recording with a label of target %s stands in a training or test part",
                      d->labels->target);

@@ -11,6 +11,7 @@
 #include "core/philox.h"
 #include "core/sha256.h"
 #include "datasets/store.h"
+#include "modalities/signal/augment.h"
 
 /* Windows of one segment, or one window given outright. */
 typedef struct stretch {
@@ -26,6 +27,7 @@ typedef struct signal_source {
   sn_store *store;               /* NULL: none */
   sn_conditioned *conditioned;
   double stride_s;
+  bool augmented;
   bool given; /* windows were given outright */
   int64_t n_stretches, capacity;
   stretch *stretches;   /* sorted by first; those of a line stand together */
@@ -94,10 +96,17 @@ sn_status sn_signal_source_resolve(sn_config *config, const sn_manifest *manifes
   return sn_modality_apply(modality, config, err);
 }
 
+void sn_signal_source_options_plain(sn_signal_source_options *options) {
+  options->random_crop = false;
+  options->augments = (sn_augments){0};
+}
+
 sn_status sn_signal_source_options_from_config(const sn_config *config, sn_signal_source_options *out, sn_error *err) {
   const char *verify = sn_config_text(config, "data.verify");
   SN_TRY(sn_signal_options_from_config(config, &out->signal, err));
   out->random_crop = strcmp(sn_config_text(config, "data.crop"), "random") == 0;
+  if (sn_config_has_key(config, "augment.crop"))
+    SN_TRY(sn_signal_augments_read(&out->augments, config, sn_config_real(config, "data.rate"), err));
   out->cache_bytes = (int64_t)sn_config_real(config, "data.cache");
   out->verify = strcmp(verify, "full") == 0    ? SN_VERIFY_FULL
                 : strcmp(verify, "files") == 0 ? SN_VERIFY_FILES
@@ -198,11 +207,16 @@ static uint64_t sample_id(const signal_source *self, const sn_window_at *where, 
   return id;
 }
 
+/* augment: the stream of the sample's augmentations. */
 static double crop_start(const signal_source *self, const stretch *s, double start_s, uint64_t seed, uint64_t epoch,
-                         uint64_t id, int64_t view) {
-  if (!self->options.random_crop) return start_s;
-  sn_random random = sn_random_at_view(seed, SN_PURPOSE_CROP, epoch, id, view);
-  double shifted = start_s + (sn_random_uniform(&random) - 0.5) * self->stride_s;
+                         uint64_t id, int64_t view, const sn_random *augment) {
+  double shifted = start_s;
+  if (self->options.random_crop) {
+    sn_random random = sn_random_at_view(seed, SN_PURPOSE_CROP, epoch, id, view);
+    shifted += (sn_random_uniform(&random) - 0.5) * self->stride_s;
+  }
+  shifted += sn_signal_augment_shift(&self->options.augments, augment);
+  if (shifted == start_s) return start_s;
   return shifted < 0 ? 0 : shifted > s->last_start_s ? s->last_start_s : shifted;
 }
 
@@ -241,12 +255,13 @@ static sn_status signal_read(sn_source *source, int64_t index, uint64_t seed, ui
   }
   sn_signal_source_locate(source, index, &where, &number);
   uint64_t id = sample_id(self, &where, number);
-  double start = crop_start(self, find_stretch(self, index), where.start_s, seed, epoch, id, view);
+  const sn_random augment = sn_random_at_view(seed, SN_PURPOSE_AUGMENT, epoch, id, view);
+  double start = crop_start(self, find_stretch(self, index), where.start_s, seed, epoch, id, view, &augment);
   sn_conditioned_open(self->conditioned, where.row, &opened);
   SN_TRY(sn_conditioned_series(self->conditioned, where.row, &list, err));
   SN_TRY(stats_of(self, &opened, list, &stats, err));
-  SN_TRY(sn_signal_read_sample(sn_conditioned_signal(self->conditioned), &opened.recording, list, where.segment, start,
-                               stats, out, err));
+  SN_TRY(sn_signal_read_augmented(sn_conditioned_signal(self->conditioned), &opened.recording, list, where.segment, start,
+                                  stats, self->augmented ? &self->options.augments : NULL, &augment, out, err));
   (*out)->sample_id = id;
   (*out)->subject_id = self->subjects[where.row];
   (*out)->recording = where.row;
@@ -426,7 +441,7 @@ static void update_text(sn_sha256 *hash, const char *text) {
   sn_sha256_update(hash, "\n", 1);
 }
 
-/* Manifest, split, every constant of the pipeline, crop, and which lines or windows. */
+/* Manifest, split, every constant of the pipeline, augmentations, crop, and which lines or windows. */
 static sn_status fill_hash(sn_source *source, sn_error *err) {
   signal_source *self = source->self;
   sn_string json = {0};
@@ -439,6 +454,7 @@ static sn_status fill_hash(sn_source *source, sn_error *err) {
   sn_signal_write_json(whole, &w);
   sn_signal_destroy(whole);
   sn_status status = sn_json_writer_finish(&w, err);
+  if (status == SN_OK) status = sn_augments_describe(&self->options.augments, &json, err);
   if (status == SN_OK) {
     sn_sha256_init(&hash);
     update_text(&hash, self->options.manifest->name);
@@ -480,6 +496,7 @@ sn_status sn_source_create_signal(const sn_signal_source_options *options, sn_so
   source->self = self;
   self->options = *options;
   self->given = options->windows != NULL;
+  self->augmented = sn_augments_any(&options->augments);
   if (options->store_path != NULL) {
     SN_TRY_GOTO(sn_store_open(options->store_path, options->manifest, &options->signal, &self->store, err), fail);
   }

@@ -25,6 +25,7 @@
 #include "datasets/labels.h"
 #include "datasets/manifest.h"
 #include "datasets/source.h"
+#include "modalities/augmentation.h"
 
 /* A window given outright, as those of single beats: start_s from the segment's start, kept within the segment. */
 typedef struct sn_window_at {
@@ -42,6 +43,7 @@ typedef struct sn_signal_source_options {
   const char *split_hash;      /* goes into content_hash; NULL: none */
   sn_signal_options signal;
   bool random_crop;
+  sn_augments augments;        /* of every view, also view 0; all zero: none */
   int64_t cache_bytes; /* conditioned blocks kept in memory */
   int64_t most_open;   /* recordings open at a time; 0: 64 */
   sn_verify verify;
@@ -53,10 +55,13 @@ typedef struct sn_signal_source_options {
 
 /* data.crop, data.cache, data.verify, data.open_files, data.assume_unit, data.store: beside sn_modality_tables. */
 extern const sn_config_entry sn_signal_source_config[];
-/* Fills signal, random_crop, cache_bytes, most_open, verify, assume_unit and store_path (owned by config) from a
+/* Fills signal, random_crop, augments (where the table of augment.h is in the configuration), cache_bytes, most_open, verify, assume_unit and store_path (owned by config) from a
  * configuration with all those tables. */
 SN_MUST_CHECK sn_status sn_signal_source_options_from_config(const sn_config *config, sn_signal_source_options *out,
                                                           sn_error *err);
+
+/* Every window as it is, for probes and embeddings: neither crop nor augmentations. */
+void sn_signal_source_options_plain(sn_signal_source_options *options);
 
 /* data.modality: auto becomes the one modality that reads what the manifest's ok lines say they are (lines that say
  * nothing are passed over), and its recipe the defaults; one that is named gives its recipe too.  SN_E_ARGUMENT: lines

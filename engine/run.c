@@ -12,6 +12,7 @@
 #include "datasets/source_signal.h"
 #include "datasets/token_stage.h"
 #include "engine/run_signal.h"
+#include "modalities/signal/augment.h"
 #endif
 
 const sn_config_entry sn_run_config[] = {
@@ -43,6 +44,7 @@ sn_status sn_run_config_create_with(const sn_config_entry *const *more, int64_t 
   if (n_more > MOST_MORE) return sn_fail(err, SN_E_STATE, "configuration: more than %d further tables", MOST_MORE);
 #ifndef SONDE_MINIMAL
   tables[n++] = sn_signal_source_config;
+  tables[n++] = sn_augment_config;
   tables[n++] = sn_token_stage_config;
   n += sn_modality_tables(tables + n);
 #endif

@@ -5,6 +5,7 @@
 
 #include "core/alloc.h"
 #include "core/stats.h"
+#include "modalities/signal/augment.h"
 
 #define FLAT_VARIANCE 1e-8
 
@@ -489,6 +490,8 @@ static sn_status make_sample(const sn_signal *e, const window *w, sn_sample **ou
   int64_t tokens = 0;
   for (int64_t s = 0; s < w->list->n; s++)
     for (int64_t p = 0; p < patches; p++) tokens += count_valid(w->valid + patch_begin(e, s, p), e->patch) > 0;
+  /* Patches that do not cover the window may hold none of what augmentations have left. */
+  if (tokens == 0) return sn_fail(err, SN_END, "no patch of the window holds a measured sample");
   SN_TRY(sn_sample_create(tokens, e->patch, w->n_valid < w->list->n * e->window, out, err));
   tokens = 0;
   for (int64_t s = 0; s < w->list->n; s++)
@@ -497,9 +500,23 @@ static sn_status make_sample(const sn_signal *e, const window *w, sn_sample **ou
   return SN_OK;
 }
 
+static sn_status augment(const sn_signal *e, window *w, const sn_augments *augments, const sn_random *sample, sn_error *err) {
+  sn_augment_window a = {.n_series = w->list->n, .n_samples = e->window, .rate_hz = e->rate_hz, .values = w->values,
+                         .valid = w->valid, .series = w->list->series};
+  SN_TRY(sn_augments_apply(augments, sample, &a, err));
+  w->n_valid = count_valid(w->valid, w->list->n * e->window);
+  return SN_OK;
+}
+
 sn_status sn_signal_read_sample(const sn_signal *e, const sn_recording *recording, const sn_series_list *list,
                                 int64_t segment, double start_s, const sn_signal_stats *stats, sn_sample **out,
                                 sn_error *err) {
+  return sn_signal_read_augmented(e, recording, list, segment, start_s, stats, NULL, NULL, out, err);
+}
+
+sn_status sn_signal_read_augmented(const sn_signal *e, const sn_recording *recording, const sn_series_list *list,
+                                   int64_t segment, double start_s, const sn_signal_stats *stats,
+                                   const sn_augments *augments, const sn_random *sample, sn_sample **out, sn_error *err) {
   sn_status status;
   window w = {.list = list};
   double rate = 0.0;
@@ -525,6 +542,7 @@ sn_status sn_signal_read_sample(const sn_signal *e, const sn_recording *recordin
     status = sn_fail(err, SN_END, "window at %g s: flat in every series", start_s);
     goto done;
   }
+  if (augments != NULL) SN_TRY_GOTO(augment(e, &w, augments, sample, err), done);
   SN_TRY_GOTO(make_sample(e, &w, out, err), done);
   (*out)->recording = -1;
   (*out)->start_s = recording->segments[segment].start_s + (double)first / rate;

@@ -26,6 +26,7 @@
 #include "core/token_batch.h"
 #include "modalities/modality.h"
 #include "modalities/recording.h"
+#include "modalities/augmentation.h"
 #include "modalities/signal/condition.h"
 #include "modalities/signal/series.h"
 
@@ -101,6 +102,13 @@ SN_MUST_CHECK sn_status sn_signal_read_window(const sn_signal *signal, const sn_
 SN_MUST_CHECK sn_status sn_signal_read_sample(const sn_signal *signal, const sn_recording *recording,
                                               const sn_series_list *list, int64_t segment, double start_s,
                                               const sn_signal_stats *stats, sn_sample **out, sn_error *err);
+
+/* The same, augmented between normalisation and tokens (augment.h); sample: the stream of the sample and view.  augments NULL:
+ * not.  The rules that reject a window look at it as it was measured. */
+SN_MUST_CHECK sn_status sn_signal_read_augmented(const sn_signal *signal, const sn_recording *recording,
+                                                 const sn_series_list *list, int64_t segment, double start_s,
+                                                 const sn_signal_stats *stats, const sn_augments *augments,
+                                                 const sn_random *sample, sn_sample **out, sn_error *err);
 
 /* The manifest's and checkpoint's record of what was done: one JSON object with every constant. */
 void sn_signal_write_json(const sn_signal *signal, sn_json_writer *writer);
