@@ -25,8 +25,8 @@ sn_status sn_finetune_rows_create(sn_finetune_cv *cv, sn_error *err) {
   const int64_t seeds = cv->options->probe.n_seeds;
   SN_TRY(sn_alloc(&cv->tested, cv->items->n, 1, "scores", err));
   SN_TRY(sn_alloc(&cv->rows, 2 * seeds + 1, sizeof *cv->rows, "rows", err));
-  for (int64_t s = 0; s < seeds; s++) SN_TRY(add_row(cv, "finetuned", s, true, err));
-  for (int64_t s = 0; s < seeds && cv->options->scratch; s++) SN_TRY(add_row(cv, "scratch", s, false, err));
+  for (int64_t s = 0; s < seeds && !cv->options->only_scratch; s++) SN_TRY(add_row(cv, "finetuned", s, true, err));
+  for (int64_t s = 0; s < seeds && (cv->options->scratch || cv->options->only_scratch); s++) SN_TRY(add_row(cv, "scratch", s, false, err));
   return add_row(cv, "majority", -1, false, err);
 }
 

@@ -24,6 +24,7 @@ typedef struct sn_finetune_task_options {
   const char *const *set;     /* (n_set) "key=value", applied in order over the runs' settings */
   int64_t n_set;
   bool scratch;
+  bool only_scratch;          /* no row finetuned: a suite trains from random weights once */
   const char *out;            /* folder */
   bool resume;
   const volatile sig_atomic_t *stop;

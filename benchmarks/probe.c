@@ -16,7 +16,7 @@
 
 sn_probe_options sn_probe_defaults(void) {
   return (sn_probe_options){.folds = 5, .pools = {SN_POOL_MEAN}, .n_pools = 1, .n_seeds = 3, .n_draws = 1000, .step = -1,
-                            .k = SN_KNN_K};
+                            .k = SN_KNN_K, .rows = SN_ROWS_ALL};
 }
 
 static double now_s(void) {
@@ -331,10 +331,11 @@ static sn_status run_all(sn_probe_context *p, sn_error *err) {
   SN_TRY_GOTO(make_truth(p, err), done);
   SN_TRY_GOTO(choose_metric(p, err), done);
   SN_TRY_GOTO(find_usable(p, err), done);
-  SN_TRY_GOTO(pretrained_rows(p, err), done);
-  SN_TRY_GOTO(random_rows(p, err), done);
-  SN_TRY_GOTO(raw_row(p, err), done);
-  SN_TRY_GOTO(majority_row(p, err), done);
+  const int rows = p->options->rows;
+  if (rows & SN_ROWS_PRETRAINED) SN_TRY_GOTO(pretrained_rows(p, err), done);
+  if (rows & SN_ROWS_RANDOM) SN_TRY_GOTO(random_rows(p, err), done);
+  if (rows & SN_ROWS_RAW) SN_TRY_GOTO(raw_row(p, err), done);
+  if (rows & SN_ROWS_MAJORITY) SN_TRY_GOTO(majority_row(p, err), done);
   SN_TRY_GOTO(hash_models(p, after, err), done);
   for (int64_t r = 0; r < p->n_models; r++) {
     if (strcmp(before[r], after[r]) == 0) continue;
@@ -355,6 +356,7 @@ static sn_status check_options(const sn_probe_options *o, sn_error *err) {
   if (o->target == NULL || o->target[0] == '\0')
     return sn_fail(err, SN_E_ARGUMENT, "probe: no --target: a column of the labels file, annotation:aami, or header:FIELD");
   if (o->n_pools < 1 || o->n_pools > SN_PROBE_POOLS) return sn_fail(err, SN_E_ARGUMENT, "probe: %" PRId64 " pools", o->n_pools);
+  if ((o->rows & SN_ROWS_ALL) == 0) return sn_fail(err, SN_E_ARGUMENT, "probe: no rows are asked for");
   if (o->n_seeds < 1) return sn_fail(err, SN_E_ARGUMENT, "--seeds %" PRId64 ": at least one random encoder is always shown", o->n_seeds);
   if (o->classifier == SN_CLASSIFIER_KNN && o->k < 1) return sn_fail(err, SN_E_ARGUMENT, "--k %" PRId64 ": at least 1", o->k);
   if (o->folds < 2) return sn_fail(err, SN_E_ARGUMENT, "--folds %" PRId64 ": at least 2", o->folds);

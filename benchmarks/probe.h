@@ -26,6 +26,8 @@
 #include "encoders/pooling.h"
 
 enum { SN_PROBE_POOLS = 5, SN_PROBE_DROPS = 24 };
+/* Which rows are made: a suite makes those that do not depend on a run once. */
+enum { SN_ROWS_PRETRAINED = 1, SN_ROWS_RANDOM = 2, SN_ROWS_RAW = 4, SN_ROWS_MAJORITY = 8, SN_ROWS_ALL = 15 };
 
 typedef struct sn_probe_options {
   const char *const *runs;
@@ -51,6 +53,8 @@ typedef struct sn_probe_options {
   int64_t k;                 /* kNN; 0: SN_KNN_K */
   int64_t n_seeds;           /* of the random rows, at least 1 */
   int64_t n_draws;           /* of the bootstrap */
+  int rows;                  /* SN_ROWS_* added up, not 0 */
+  bool only_scores;          /* no intervals and no differences: the rows' scores are what is wanted */
   uint64_t seed;             /* of folds, inner folds and draws */
   int64_t step;              /* checkpoint; -1: the newest */
   bool use_ema, transductive;
@@ -91,6 +95,8 @@ typedef struct sn_probe_result {
   int64_t n_items, n_classes;
   char **classes;
   int64_t *per_class;        /* (n_classes) tested */
+  uint64_t *items;           /* (n_items) which item: a hash of data set, recording, segment and start */
+  uint64_t *units;           /* (n_items) whose: the same number for the same person (recording) */
   int64_t n_subjects, n_recordings, n_windows;
   int64_t n_configurations;  /* tried on inner folds for one row */
   char selection[200];       /* how what a row is made of was chosen; "": the linear probe's way */
@@ -127,6 +133,7 @@ void sn_probe_result_destroy(sn_probe_result *result); /* accepts NULL */
 enum { SN_PROBE_MANY_UNITS = 100 };
 #define SN_PROBE_SMALL_DIFFERENCE 0.05
 /* Whether a difference may be called one: its interval excludes 0, and it is not a small one from few units. */
+bool sn_difference_claimed(int64_t n_units, const sn_interval *difference);
 bool sn_probe_claims(const sn_probe_result *result, const sn_interval *difference);
 
 /* The object of a probes/NAME.json. */

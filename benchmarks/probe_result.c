@@ -8,6 +8,7 @@
 
 #include "benchmarks/probe_private.h"
 #include "core/alloc.h"
+#include "core/philox.h"
 
 /* ---- metrics -------------------------------------------------------------------------------------------------------------- */
 
@@ -169,6 +170,7 @@ static sn_status add_mean(sn_probe_context *p, const sn_bootstrap *b, const char
 
 static sn_status intervals(sn_probe_context *p, sn_error *err) {
   sn_probe_result *r = p->result;
+  const bool draw = !p->options->only_scores;
   tested_truth truth;
   int64_t *units = NULL, n_units = 0;
   sn_bootstrap *b = NULL;
@@ -183,6 +185,7 @@ static sn_status intervals(sn_probe_context *p, sn_error *err) {
     q.scores = r->rows[i].scores;
     SN_TRY_GOTO(sn_scored_create(&q, &r->scored[i], err), done);
   }
+  if (!draw) goto done;
   SN_TRY_GOTO(sn_bootstrap_create(r->scored, r->n_rows, units, n_units, p->options->n_draws, p->options->seed, &b, err), done);
   r->n_redrawn = b->n_redrawn;
   for (int64_t i = 0; i < r->n_rows; i++)
@@ -251,6 +254,15 @@ static void count_drops(sn_probe_context *p) {
   if (only_trained > 0) add_drop(p->result, "in training parts only", only_trained, m->rows[example].path);
 }
 
+static uint64_t item_hash(const sn_probe_context *p, int64_t item) {
+  const sn_label_item *label = &p->data->labels->items[p->items->label_item[item]];
+  const sn_manifest *m = p->data->manifest;
+  char text[768];
+  const int n = snprintf(text, sizeof text, "%.120s\n%.500s\n%" PRId64 "\n%.6f", m->name, m->rows[label->recording].path,
+                         label->segment, label->start_s);
+  return sn_hash64(text, n < (int)sizeof text ? n : (int)sizeof text - 1);
+}
+
 static sn_status count_items(sn_probe_context *p, sn_error *err) {
   sn_probe_result *r = p->result;
   int64_t last = -1, *units = NULL;
@@ -266,6 +278,12 @@ static sn_status count_items(sn_probe_context *p, sn_error *err) {
     if (p->truth.task == SN_TASK_MULTILABEL)
       for (int64_t k = 0; k < r->n_classes; k++) r->per_class[k] += p->hot[item * r->n_classes + k];
     else if (r->n_classes > 0) r->per_class[p->labels[item]]++;
+  }
+  SN_TRY(sn_alloc(&r->items, r->n_items, sizeof *r->items, "probe", err));
+  SN_TRY(sn_alloc(&r->units, r->n_items, sizeof *r->units, "probe", err));
+  for (int64_t i = 0; i < r->n_items; i++) {
+    r->items[i] = item_hash(p, p->tested[i]);
+    r->units[i] = p->groups[p->tested[i]];
   }
   SN_TRY(sn_alloc(&units, r->n_items, sizeof *units, "probe", err));
   sn_status status = number_units(p, units, &r->n_subjects, err);
@@ -319,7 +337,7 @@ void sn_probe_result_destroy(sn_probe_result *r) {
     sn_free(r->rows[i].fold_values);
   }
   for (int64_t k = 0; r->classes != NULL && k < r->n_classes; k++) sn_free(r->classes[k]);
-  void *const arrays[] = {r->scored, r->rows, r->pairs, r->means, r->classes, r->per_class, r->run, r->truth_labels, r->truth_hot,
+  void *const arrays[] = {r->scored, r->rows, r->pairs, r->means, r->classes, r->per_class, r->items, r->units, r->run, r->truth_labels, r->truth_hot,
                           r->truth_values};
   for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) sn_free(arrays[i]);
   sn_free(r);
@@ -485,10 +503,12 @@ static void write_mean(const sn_probe_result *r, const sn_probe_pair *mean, sn_j
 }
 
 /* Few units: small differences are not claimed, whatever the interval. */
-bool sn_probe_claims(const sn_probe_result *r, const sn_interval *d) {
+bool sn_difference_claimed(int64_t n_units, const sn_interval *d) {
   const bool excludes_zero = d->low > 0 || d->high < 0;
-  return excludes_zero && (r->n_subjects >= SN_PROBE_MANY_UNITS || fabs(d->value) >= SN_PROBE_SMALL_DIFFERENCE);
+  return excludes_zero && (n_units >= SN_PROBE_MANY_UNITS || fabs(d->value) >= SN_PROBE_SMALL_DIFFERENCE);
 }
+
+bool sn_probe_claims(const sn_probe_result *r, const sn_interval *d) { return sn_difference_claimed(r->n_subjects, d); }
 
 static void write_dropped(const sn_probe_result *r, sn_json_writer *w) {
   sn_json_write_key(w, "dropped");

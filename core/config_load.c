@@ -181,34 +181,32 @@ sn_status sn_config_load_json(sn_config *config, const sn_json *json, const char
   return status;
 }
 
-static sn_status load_json_text(sn_config *config, const char *text, int64_t n, const char *path, sn_error *err) {
-  sn_json *json = NULL;
-  SN_TRY(sn_json_parse(text, n, path, &json, err));
-  sn_status status = sn_config_load_json(config, json, path, err);
-  sn_json_destroy(json);
-  return status;
-}
-
-static sn_status load_yaml_text(sn_config *config, const char *text, int64_t n, const char *path, sn_error *err) {
-  config_node root = {0};
-  sn_status status = config_parse_yaml(text, n, path, &root, err);
-  if (status == SN_OK) status = config_apply(config, &root, path, err);
-  config_node_release(&root);
-  return status;
-}
-
-sn_status sn_config_load(sn_config *config, const char *path, sn_error *err) {
+sn_status config_read_file(const char *path, config_node *root, sn_error *err) {
   sn_stream *stream = NULL;
+  sn_json *json = NULL;
   char *text = NULL;
   int64_t n = 0;
   sn_status status = SN_OK;
   SN_TRY_GOTO(sn_stream_open(path, &stream, err), done);
   SN_TRY_GOTO(sn_stream_read_all(stream, MAX_CONFIG_FILE, &text, &n, err), done);
-  bool json = (n > 0 && text[0] == '{') || strcmp(sn_path_extension(path), ".json") == 0;
-  status = json ? load_json_text(config, text, n, path, err) : load_yaml_text(config, text, n, path, err);
+  if ((n > 0 && text[0] == '{') || strcmp(sn_path_extension(path), ".json") == 0) {
+    SN_TRY_GOTO(sn_json_parse(text, n, path, &json, err), done);
+    status = tree_from_json(json, root, err);
+  } else {
+    status = config_parse_yaml(text, n, path, root, err);
+  }
 done:
+  sn_json_destroy(json);
   sn_free(text);
   sn_stream_close(stream);
+  return status;
+}
+
+sn_status sn_config_load(sn_config *config, const char *path, sn_error *err) {
+  config_node root = {0};
+  sn_status status = config_read_file(path, &root, err);
+  if (status == SN_OK) status = config_apply(config, &root, path, err);
+  config_node_release(&root);
   return status;
 }
 

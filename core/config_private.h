@@ -1,4 +1,4 @@
-/* Shared by the files of core/config_*.c only: the state of a configuration, and the tree into which YAML and JSON are
+/* Shared by the files of core/config_*.c and document.c only: the state of a configuration, and the tree into which YAML and JSON are
  * read before their keys are set, so that both have the same rules and the same messages. */
 #ifndef SN_CORE_CONFIG_PRIVATE_H
 #define SN_CORE_CONFIG_PRIVATE_H
@@ -80,6 +80,8 @@ enum { CONFIG_MAX_DEPTH = 32 };
 /* A new last child, zero-filled. */
 SN_MUST_CHECK sn_status config_node_add(config_node *parent, config_node **child, sn_error *err);
 void config_node_release(config_node *node); /* what it holds, not the node itself */
+/* A YAML or JSON file into a tree. root comes zeroed, and is released by the caller in every case. */
+SN_MUST_CHECK sn_status config_read_file(const char *path, config_node *root, sn_error *err);
 /* Sets every key of a document's root mapping. */
 SN_MUST_CHECK sn_status config_apply(sn_config *config, const config_node *root, const char *origin, sn_error *err);
 

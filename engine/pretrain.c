@@ -5,6 +5,7 @@
 
 #include "engine/run.h"
 #include "engine/run_folder.h"
+#include "objectives/objective.h"
 
 sn_status sn_pretrain_check(const sn_config *config, int64_t *steps, sn_error *err) {
   sn_train_phase phases[SN_TRAIN_PHASES];
@@ -12,6 +13,10 @@ sn_status sn_pretrain_check(const sn_config *config, int64_t *steps, sn_error *e
   SN_TRY(sn_config_check_complete(config, err));
   SN_TRY(sn_run_check_config(config, err));
   SN_TRY(sn_phases_read(config, phases, &n_phases, err));
+  for (int i = 0; i < n_phases; i++) {
+    sn_objective_needs needs;
+    SN_TRY(sn_objective_get_needs(phases[i].config != NULL ? phases[i].config : config, &needs, err));
+  }
   if (steps != NULL) *steps = phases[n_phases - 1].last;
   return SN_OK;
 }

@@ -5,7 +5,7 @@
 
 #include "engine/train.h"
 
-/* What can be found wrong with settings before the data are looked at: keys that are missing or change nothing, phases.
+/* What can be found wrong with settings before the data are looked at: keys that are missing or change nothing, phases, objectives.
  * *steps [out, may be NULL]: of all phases. */
 SN_MUST_CHECK sn_status sn_pretrain_check(const sn_config *config, int64_t *steps, sn_error *err);
 
