@@ -81,26 +81,21 @@ static sn_status hash_file(sn_sha256 *hash, const char *path, sn_error *err) {
 static sn_status identify(const suite *s, suite_job *job, sn_error *err) {
   const suite_task *task = task_of(s, job);
   const suite_unit *first = &s->units[job->first_unit];
-  sn_string architecture = {0};
   sn_sha256 hash;
   uint8_t digest[32];
-  sn_status status = SN_OK;
   sn_sha256_init(&hash);
   hash_text(&hash, "scores 1 %s %s", SONDE_VERSION, suite_protocol_name(job->protocol));
   hash_task(&hash, task, job->protocol);
-  SN_TRY_GOTO(hash_file(&hash, task->labels != NULL ? task->labels : sn_config_text(first->config, "data.labels"), err), done);
+  SN_TRY(hash_file(&hash, task->labels != NULL ? task->labels : sn_config_text(first->config, "data.labels"), err));
   if (job->entry < 0) {
     hash_text(&hash, "baseline %" PRId64 " %" PRId64, s->spec.n_random, job->n_units);
-    SN_TRY_GOTO(suite_unit_architecture(first, &architecture, err), done);
-    sn_sha256_update(&hash, architecture.data, architecture.length);
+    sn_sha256_update(&hash, first->architecture, (int64_t)strlen(first->architecture));
   }
   for (int64_t i = 0; i < job->n_units && job->entry >= 0; i++)
     hash_text(&hash, "run %s %" PRId64, s->units[job->first_unit + i].hash, s->units[job->first_unit + i].steps);
   sn_sha256_final(&hash, digest);
   sn_sha256_hex(digest, job->identity);
-done:
-  sn_string_free(&architecture);
-  return status;
+  return SN_OK;
 }
 
 /* ---- which there are ---- */
@@ -136,31 +131,6 @@ static sn_status add_job(suite *s, suite_job job, sn_error *err) {
   SN_TRY(name_job(s, added, err));
   check_ready(s, added);
   return SN_OK;
-}
-
-typedef struct architectures {
-  sn_string *texts; /* one for each that occurs */
-  int64_t n, capacity;
-} architectures;
-
-/* The number of a run's architecture among those of its set. Runs that are not done are counted too: numbers must not change. */
-static sn_status number_architecture(const suite_unit *u, architectures *a, int64_t *number, sn_error *err) {
-  sn_string text = {0};
-  SN_TRY(suite_unit_architecture(u, &text, err));
-  for (*number = 0; *number < a->n; ++*number)
-    if (strcmp(a->texts[*number].data, text.data) == 0) {
-      sn_string_free(&text);
-      return SN_OK;
-    }
-  const sn_status status = sn_grow(&a->texts, &a->capacity, a->n + 1, sizeof *a->texts, "suite", err);
-  if (status == SN_OK) a->texts[a->n++] = text;
-  else sn_string_free(&text);
-  return status;
-}
-
-static void free_architectures(architectures *a) {
-  for (int64_t i = 0; i < a->n; i++) sn_string_free(&a->texts[i]);
-  sn_free(a->texts);
 }
 
 /* The units whose encoders' shapes a baseline takes: the first run of the architecture that is done, else the first. */
@@ -203,25 +173,30 @@ static sn_status jobs_of_task(suite *s, int64_t set, int64_t task, suite_protoco
   return SN_OK;
 }
 
+/* numbers (n_entries) [out]: of each run's architecture among those of the set, -1: not in it. Runs that are not done are counted
+ * too, for numbers must not change. */
+static int64_t number_architectures(const suite *s, int64_t set, int64_t *numbers) {
+  int64_t n = 0, folds;
+  for (int64_t e = 0; e < s->spec.n_entries; e++) {
+    const int64_t own = unit_of(s, set, e, -1, &folds);
+    numbers[e] = -1;
+    for (int64_t o = 0; o < e && own >= 0 && numbers[e] < 0; o++)
+      if (numbers[o] >= 0 && strcmp(s->units[unit_of(s, set, o, -1, &folds)].architecture, s->units[own].architecture) == 0)
+        numbers[e] = numbers[o];
+    if (own >= 0 && numbers[e] < 0) numbers[e] = n++;
+  }
+  return n;
+}
+
 sn_status suite_jobs_create(suite *s, sn_error *err) {
   int64_t *numbers = NULL;
-  sn_status status;
+  sn_status status = SN_OK;
   SN_TRY(sn_alloc(&numbers, s->spec.n_entries, sizeof *numbers, "suite", err));
   for (int64_t set = 0; set < s->spec.n_sets; set++) {
-    architectures a = {0};
-    for (int64_t e = 0; e < s->spec.n_entries; e++) {
-      int64_t n;
-      const int64_t first = unit_of(s, set, e, -1, &n);
-      numbers[e] = -1;
-      status = first >= 0 ? number_architecture(&s->units[first], &a, &numbers[e], err) : SN_OK;
-      if (status != SN_OK) break;
-    }
-    for (int64_t t = 0; t < s->spec.sets[set].n_tasks && status == SN_OK; t++)
+    const int64_t n = number_architectures(s, set, numbers);
+    for (int64_t t = 0; t < s->spec.sets[set].n_tasks; t++)
       for (int p = 0; p < SUITE_PROTOCOLS && status == SN_OK; p++)
-        if (s->spec.sets[set].tasks[t].protocols[p])
-          status = jobs_of_task(s, set, t, (suite_protocol)p, numbers, a.n, err);
-    free_architectures(&a);
-    if (status != SN_OK) break;
+        if (s->spec.sets[set].tasks[t].protocols[p]) status = jobs_of_task(s, set, t, (suite_protocol)p, numbers, n, err);
   }
   sn_free(numbers);
   return status;

@@ -76,6 +76,8 @@ typedef enum suite_state { SUITE_TO_DO, SUITE_TO_RESUME, SUITE_DONE, SUITE_FAILE
 typedef struct suite_unit {
   int64_t set, entry, seed, fold; /* fold -1: none */
   sn_config *config;
+  char *architecture;             /* what a random encoder for this run depends on: all settings but those of training and
+                                     objectives, as they were asked for (training fills in what the data decide) */
   char *folder;
   char label[256];                /* "cinc2017/mae seed 0 fold 1" */
   int64_t steps, planned_tokens;
@@ -97,8 +99,6 @@ void suite_unit_free(suite_unit *unit);
 SN_MUST_CHECK sn_status suite_unit_examine(const suite_spec *spec, suite_unit *unit, const sn_log *log, sn_error *err);
 /* Trains until it is done, stopped (SN_END) or failed. */
 SN_MUST_CHECK sn_status suite_unit_train(suite_unit *unit, const sn_suite_options *options, sn_error *err);
-/* What a random encoder for this run depends on, as text: all settings but those of training and objectives. */
-SN_MUST_CHECK sn_status suite_unit_architecture(const suite_unit *unit, sn_string *text, sn_error *err);
 
 /* ---- predictions ---- */
 

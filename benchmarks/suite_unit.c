@@ -18,6 +18,68 @@
 
 enum { MOST_JSON = 64 << 20 };
 
+/* ---- architecture ---- */
+
+static void write_value(const sn_json *json, sn_json_writer *w) {
+  int64_t integer;
+  double real;
+  switch (sn_json_kind(json)) {
+    case SN_JSON_NULL: sn_json_write_null(w); return;
+    case SN_JSON_BOOL: sn_json_write_bool(w, sn_json_as_bool(json)); return;
+    case SN_JSON_INT: sn_json_write_i64(w, sn_json_as_i64(json, &integer) ? integer : 0); return;
+    case SN_JSON_REAL: sn_json_write_f64(w, sn_json_as_f64(json, &real) ? real : 0); return;
+    case SN_JSON_STRING: sn_json_write_string(w, sn_json_as_string(json)); return;
+    default: break;
+  }
+  const bool object = sn_json_kind(json) == SN_JSON_OBJECT;
+  if (object) sn_json_begin_object(w);
+  else sn_json_begin_array(w);
+  for (int64_t i = 0; i < sn_json_length(json); i++) {
+    if (object) sn_json_write_key(w, sn_json_key(json, i));
+    write_value(sn_json_at(json, i), w);
+  }
+  if (object) sn_json_end_object(w);
+  else sn_json_end_array(w);
+}
+
+/* Groups of settings that training and its objective read. A group that is not known here counts as the encoder's: then more
+ * random encoders are probed than need be, never fewer. */
+static bool of_training(const char *group) {
+  static const char *const GROUPS[] = {"train", "init", "objective", "phases", "views", "augment", "monitor"};
+  for (size_t i = 0; i < sizeof GROUPS / sizeof GROUPS[0]; i++)
+    if (strcmp(GROUPS[i], group) == 0) return true;
+  for (int64_t k = 0; k < sn_n_objective_kinds; k++)
+    for (const sn_config_entry *e = sn_objective_kinds[k]->config; e != NULL && e->key != NULL; e++)
+      if (strncmp(e->key, group, strlen(group)) == 0 && e->key[strlen(group)] == '.') return true;
+  return false;
+}
+
+static sn_status make_architecture(suite_unit *u, sn_error *err) {
+  sn_string all = {0}, text = {0};
+  sn_json *json = NULL;
+  sn_json_writer w;
+  sn_status status;
+  sn_json_writer_init(&w, &all, 0);
+  sn_config_write_json(u->config, &w);
+  SN_TRY_GOTO(sn_json_writer_finish(&w, err), done);
+  SN_TRY_GOTO(sn_json_parse(all.data, all.length, "settings", &json, err), done);
+  sn_json_writer_init(&w, &text, 0);
+  sn_json_begin_object(&w);
+  for (int64_t i = 0; i < sn_json_length(json); i++) {
+    if (of_training(sn_json_key(json, i))) continue;
+    sn_json_write_key(&w, sn_json_key(json, i));
+    write_value(sn_json_at(json, i), &w);
+  }
+  sn_json_end_object(&w);
+  status = sn_json_writer_finish(&w, err);
+  if (status == SN_OK) u->architecture = text.data;
+  else sn_string_free(&text);
+done:
+  sn_json_destroy(json);
+  sn_string_free(&all);
+  return status;
+}
+
 /* ---- the unit ---- */
 
 static sn_status folder_of(const suite_spec *spec, const suite_unit *u, const char *out, char **folder, sn_error *err) {
@@ -39,11 +101,14 @@ sn_status suite_unit_create(const suite_spec *spec, int64_t set, int64_t entry, 
   snprintf(u->label, sizeof u->label, "%s%s%s seed %" PRId64 "%s", name, name[0] != '\0' ? "/" : "", spec->entries[entry].name, seed,
            where);
   SN_TRY(folder_of(spec, u, out, &u->folder, err));
-  return suite_spec_config(spec, &spec->sets[set], &spec->entries[entry], seed, fold, &u->config, &u->steps, &u->planned_tokens, err);
+  SN_TRY(suite_spec_config(spec, &spec->sets[set], &spec->entries[entry], seed, fold, &u->config, &u->steps, &u->planned_tokens,
+                           err));
+  return make_architecture(u, err);
 }
 
 void suite_unit_free(suite_unit *u) {
   sn_config_destroy(u->config);
+  sn_free(u->architecture);
   sn_free(u->folder);
 }
 
@@ -307,64 +372,4 @@ sn_status suite_unit_train(suite_unit *u, const sn_suite_options *options, sn_er
   SN_TRY(write_result(u, &result, err));
   u->state = SUITE_DONE;
   return SN_OK;
-}
-
-/* ---- architecture ---- */
-
-static void write_value(const sn_json *json, sn_json_writer *w) {
-  int64_t integer;
-  double real;
-  switch (sn_json_kind(json)) {
-    case SN_JSON_NULL: sn_json_write_null(w); return;
-    case SN_JSON_BOOL: sn_json_write_bool(w, sn_json_as_bool(json)); return;
-    case SN_JSON_INT: sn_json_write_i64(w, sn_json_as_i64(json, &integer) ? integer : 0); return;
-    case SN_JSON_REAL: sn_json_write_f64(w, sn_json_as_f64(json, &real) ? real : 0); return;
-    case SN_JSON_STRING: sn_json_write_string(w, sn_json_as_string(json)); return;
-    default: break;
-  }
-  const bool object = sn_json_kind(json) == SN_JSON_OBJECT;
-  if (object) sn_json_begin_object(w);
-  else sn_json_begin_array(w);
-  for (int64_t i = 0; i < sn_json_length(json); i++) {
-    if (object) sn_json_write_key(w, sn_json_key(json, i));
-    write_value(sn_json_at(json, i), w);
-  }
-  if (object) sn_json_end_object(w);
-  else sn_json_end_array(w);
-}
-
-/* Groups of settings that training and its objective read. A group that is not known here counts as the encoder's: then more
- * random encoders are probed than need be, never fewer. */
-static bool of_training(const char *group) {
-  static const char *const GROUPS[] = {"train", "init", "objective", "phases", "views", "augment", "monitor"};
-  for (size_t i = 0; i < sizeof GROUPS / sizeof GROUPS[0]; i++)
-    if (strcmp(GROUPS[i], group) == 0) return true;
-  for (int64_t k = 0; k < sn_n_objective_kinds; k++)
-    for (const sn_config_entry *e = sn_objective_kinds[k]->config; e != NULL && e->key != NULL; e++)
-      if (strncmp(e->key, group, strlen(group)) == 0 && e->key[strlen(group)] == '.') return true;
-  return false;
-}
-
-sn_status suite_unit_architecture(const suite_unit *u, sn_string *text, sn_error *err) {
-  sn_string all = {0};
-  sn_json *json = NULL;
-  sn_json_writer w;
-  sn_status status;
-  sn_json_writer_init(&w, &all, 0);
-  sn_config_write_json(u->config, &w);
-  SN_TRY_GOTO(sn_json_writer_finish(&w, err), done);
-  SN_TRY_GOTO(sn_json_parse(all.data, all.length, "settings", &json, err), done);
-  sn_json_writer_init(&w, text, 0);
-  sn_json_begin_object(&w);
-  for (int64_t i = 0; i < sn_json_length(json); i++) {
-    if (of_training(sn_json_key(json, i))) continue;
-    sn_json_write_key(&w, sn_json_key(json, i));
-    write_value(sn_json_at(json, i), &w);
-  }
-  sn_json_end_object(&w);
-  status = sn_json_writer_finish(&w, err);
-done:
-  sn_json_destroy(json);
-  sn_string_free(&all);
-  return status;
 }
