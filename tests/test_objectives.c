@@ -157,6 +157,7 @@ static const struct { const char *name, *settings; bool coupled; } OBJECTIVES[] 
     {"cmsc", "objective.name=contrast\ncontrast.loss=cmsc\ncontrast.projector_layers=1\n", true},
     {"clocs", "objective.name=contrast\ncontrast.loss=clocs\ncontrast.projector_layers=0\n", true},
     {"kernel", "objective.name=contrast\ncontrast.loss=kernel\n", true},
+    {"sigreg", "objective.name=sigreg\nsigreg.projector_hidden=10\nsigreg.projector_width=6\nsigreg.slices=20\n", true},
     {"mae+contrast", "objective.name=mae+contrast\nobjective.weights=1,0.3\ncontrast.positives=view\n", true},
     {"jepa+mae+contrast", "objective.name=jepa+mae+contrast\nobjective.weights=1,0.5,0:0 10:1\n", true}};
 enum { N_OBJECTIVES = sizeof OBJECTIVES / sizeof OBJECTIVES[0] };
