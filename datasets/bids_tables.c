@@ -87,7 +87,8 @@ static sn_status set_unit(const sn_bids_place *place, sn_channel *c, const char 
     c->sidecar_scale = c->unit_assumed ? scale / c->unit_scale : scale;
     c->unit_scale = scale;
     snprintf(c->unit, sizeof c->unit, "%s", unit);
-    c->unit_assumed = c->uncalibrated = false;
+    c->unit_assumed = false;
+    c->uncalibrated = c->no_calibration;
     return SN_OK;
   }
   if (!known)

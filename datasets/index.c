@@ -248,6 +248,7 @@ static sn_status open_recording(scan *s, const char *path, const char *folder, b
     if (err != NULL) *err = fault;
     return status;
   }
+  if (!listed && status == SN_E_UNSUPPORTED && strcmp(fault.field, SN_FIELD_NO_RECORDING) == 0) return SN_OK;
   if (status != SN_OK) return fail_row(f, s->root, path, sn_status_name(status), fault.message, err);
   if (!listed && strcmp(r->files[0], sn_path_base(path)) != 0) {
     sn_recording_destroy(r); /* a signal file: its header has a line of its own */

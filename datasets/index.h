@@ -5,8 +5,9 @@
  * way); elsewhere every file is looked at, and its content decides.  Hidden files and folders (.git) are left alone.
  * A file that cannot be opened, a name in RECORDS without a file, a file of a known kind without a reader are lines
  * of the manifest with their reason; a folder that cannot be listed is one too (path ends in '/').  All other files
- * are counted by extension.  A folder that is a recording (CTF: NAME.ds) is looked at through its header alone.  What a
- * layout (BIDS, TUH, ...) says of a recording, and which files it leaves out: tree.h.
+ * are counted by extension, and so are those of a known kind that are no recordings (averages, events, covariances, ... in
+ * FIF files).  A folder that is a recording (CTF: NAME.ds) is looked at through its header alone.  What a layout (BIDS,
+ * TUH, ...) says of a recording, and which files it leaves out: tree.h.
  *
  * The cache (a file beside the manifest) keeps the lines of sound recordings with the size and time of modification of
  * their files; it is appended to while indexing, so that an interrupted index goes on where it stopped. */

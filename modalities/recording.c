@@ -339,11 +339,14 @@ static sn_status check_values(const sn_recording *recording, int64_t channel, in
                               int64_t count, sn_error *err) {
   SN_TRY(check_range(recording, channel, segment, first, count, err));
   const sn_channel *c = &recording->channels[channel];
-  if (!c->uncalibrated) return SN_OK;
+  if (!c->uncalibrated && !c->no_calibration) return SN_OK;
   if (c->kind == SN_SENSOR_TRIGGER)
     return sn_fail_at(err, SN_E_UNSUPPORTED, -1, -1, c->name,
                       "channel '%s' is a trigger channel, not a signal: its events are among the annotations",
                       c->name);
+  if (c->no_calibration)
+    return sn_fail_at(err, SN_E_UNSUPPORTED, -1, -1, c->name,
+                      "channel '%s' has no calibration in its file (an empty range, or a gain of 0): its values cannot be given", c->name);
   return sn_fail_at(err, SN_E_UNSUPPORTED, -1, -1, c->name,
                     "channel '%s' has no known unit or calibration ('%s'): its values cannot be given; name a unit "
                     "with --assume-unit",

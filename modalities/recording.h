@@ -38,6 +38,8 @@ typedef struct sn_channel {
   double sidecar_scale;            /* a sidecar named unit or type: what the reader gives is multiplied by this; 0: none */
   bool calibration_assumed;        /* gain, or baseline, was not stated */
   bool uncalibrated;               /* physical values are refused (SN_E_UNSUPPORTED) */
+  bool no_calibration;             /* they stay refused whatever unit is stated elsewhere: an empty range, a gain of 0, a trigger word;
+                                      only the reader sets it, nothing clears it */
   bool bad;
   bool has_position, has_orientation;
   double position_m[3];            /* metres, in `frame` */
@@ -177,6 +179,9 @@ SN_MUST_CHECK sn_status sn_recording_entry(const char *path, char **entry, sn_er
  * *format (may be NULL): whose it is. */
 int64_t sn_recording_folder(const char *path, const sn_format **format);
 
+/* The field of an SN_E_UNSUPPORTED error about a sound file that is no recording and stands beside them (averages, events, covariances,
+ * transforms, ...): an index does not list it. */
+#define SN_FIELD_NO_RECORDING "no recording"
 /* Sniffs and opens a path: a file, or a folder that is a recording. For a file that belongs to a header beside it (x.dat, x.mat of x.hea) the header is opened.
  * Zero samples, zero channels are SN_E_CORRUPT; annotations without a signal are SN_E_UNSUPPORTED, unless
  * allow_no_signal. options may be NULL (strict). */

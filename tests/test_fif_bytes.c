@@ -260,6 +260,8 @@ static void odd_channels(void **state) {
   double value;
   assert_true(c.recording->channels[0].uncalibrated && c.recording->channels[1].uncalibrated);
   assert_int_equal(sn_recording_read(c.recording, 0, 0, 0, 1, &value, NULL), SN_E_UNSUPPORTED);
+  c.recording->channels[0].uncalibrated = false; /* whoever clears it */
+  assert_int_equal(sn_recording_read(c.recording, 0, 0, 0, 1, &value, NULL), SN_E_UNSUPPORTED);
   assert_int_equal(sn_recording_read(c.recording, 2, 0, 0, 1, &value, NULL), SN_OK);
   assert_true(value == 1);
   assert_true(case_warning(&c, "calibration") != NULL && case_warning(&c, "unit_unknown") != NULL);
@@ -288,10 +290,41 @@ static void allocations_fail(void **state) {
   }
 }
 
+/* The id of a person is what the hospital wrote, but never one of the names beside it, in whatever spelling. */
+static void no_names(void **state) {
+  static const struct {
+    const char *id, *first, *middle, *last, *expected;
+  } CASES[] = {{"S-17", "Jane", "Q", "Doe", "S-17"},   {"jane_doe", "Jane", "", "Doe", "5"}, {"DOE17", "Jane", "", "Doe", "5"},
+               {"17q", "Jane", "Q", "Doe", "5"},       {"17qed", "Jane", "Q", "Doe", "17qed"}, {"M\xC3\xBCller", "", "", "M\xC3\xBCller", "5"},
+               {"smith-9", "", "", "Anne-Smith", "5"}, {"", "Jane", "", "Doe", "5"}, {"P0001", "", "", "", "P0001"}};
+  for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+    fif_bytes f;
+    put_header(&f);
+    f.n -= 20; /* the end of the description again, behind the subject */
+    put_block(&f, 106);
+    put_int_tag(&f, 400, 5);
+    put_text_tag(&f, 401, CASES[i].first);
+    put_text_tag(&f, 402, CASES[i].middle);
+    put_text_tag(&f, 403, CASES[i].last);
+    put_text_tag(&f, 410, CASES[i].id);
+    put_end(&f, 106);
+    put_end(&f, 101);
+    put_block(&f, 102);
+    put_buffer(&f, 1, 5);
+    put_close(&f);
+    format_case c = {0};
+    case_file(&c, "a_raw.fif", f.at, f.n);
+    case_open(&c, &sn_format_fif, false);
+    case_must(&c);
+    assert_string_equal(c.recording->subject_id, CASES[i].expected);
+    case_close(&c);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(values_and_places), cmocka_unit_test(skips_are_gaps),
                                      cmocka_unit_test(every_storage),     cmocka_unit_test(parts),
                                      cmocka_unit_test(damage),            cmocka_unit_test(odd_channels),
-                                     cmocka_unit_test(cut_everywhere),    cmocka_unit_test(allocations_fail)};
+                                     cmocka_unit_test(cut_everywhere),    cmocka_unit_test(allocations_fail), cmocka_unit_test(no_names)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

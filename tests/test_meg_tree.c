@@ -9,6 +9,7 @@
 #include "cohort.h"
 #include "ctf_case.h"
 #include "datasets/doctor.h"
+#include "fif_case.h"
 #include "datasets/tree.h"
 
 static ctf_case made;
@@ -97,7 +98,58 @@ static void plain(void **state) {
   cohort_remove(root);
 }
 
+/* What stands beside raw recordings in FIF files: opening one says what it is, and an index has no line for it. */
+static void beside_raw(void **state) {
+  static const struct {
+    const char *name, *word;
+    int32_t blocks[3]; /* from the outermost */
+  } FILES[] = {{"a-epo.fif", "epochs", {100, 373}}, {"a-ave.fif", "averages", {100, 102 + 1, 104}}, {"a-eve.fif", "list of events", {361}},
+               {"a-annot.fif", "annotations", {3810}}, {"a-cov.fif", "covariance", {355}}, {"a-fwd.fif", "forward solution", {352}},
+               {"a-src.fif", "source space", {351}}, {"a-trans.fif", "transform", {350}}, {"a-inv.fif", "inverse operator", {356}},
+               {"a-proj.fif", "projectors", {313}}, {"a-bem.fif", "head model", {310}}, {"a-ica.fif", "component analysis", {374}}};
+  enum { N_FILES = sizeof FILES / sizeof FILES[0] };
+  char *root = cohort_directory(), path[512];
+  sn_recording *r = NULL;
+  sn_error err;
+  static fif_bytes f;
+  put_header(&f);
+  put_block(&f, 102);
+  put_buffer(&f, 1, 50);
+  put_close(&f);
+  write_file(root, "m", "a_raw.fif", f.at, f.n);
+  for (int i = 0; i < N_FILES; i++) {
+    f.n = 0;
+    put_tag(&f, 100, 31, 20, 0);
+    for (int k = 0; k < 5; k++) put_i32(&f, 0);
+    int depth = 0;
+    for (; depth < 3 && FILES[i].blocks[depth] != 0; depth++) put_block(&f, FILES[i].blocks[depth]);
+    while (depth-- > 0) put_end(&f, FILES[i].blocks[depth]);
+    put_tag(&f, 108, 0, 0, -1);
+    write_file(root, "m", FILES[i].name, f.at, f.n);
+    snprintf(path, sizeof path, "%s/m/%s", root, FILES[i].name);
+    assert_int_equal(sn_recording_open(path, NULL, &r, &err), SN_E_UNSUPPORTED);
+    if (strstr(err.message, FILES[i].word) == NULL) fail_msg("%s: %s", FILES[i].name, err.message);
+  }
+  put_header(&f); /* a measurement without its data is damage that must be seen */
+  put_end(&f, 100);
+  put_tag(&f, 108, 0, 0, -1);
+  write_file(root, "m", "b_raw.fif", f.at, f.n);
+  sn_manifest *m = NULL;
+  sn_index_report report;
+  CHECK(sn_index_directory(root, &(sn_index_options){0}, &m, &report, fault));
+  assert_int_equal(m->n, 2);
+  assert_string_equal(m->rows[0].path, "m/a_raw.fif");
+  assert_true(m->rows[0].ok && !m->rows[1].ok);
+  assert_int_equal(report.n_other, N_FILES); /* counted, not lost */
+  sn_doctor_report seen;
+  CHECK(sn_doctor_examine(m, &(sn_doctor_options){.most_s = 0}, &seen, fault));
+  assert_int_equal(seen.n_recordings, 1);
+  sn_doctor_report_free(&seen);
+  sn_manifest_destroy(m);
+  cohort_remove(root);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(bids), cmocka_unit_test(plain)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(bids), cmocka_unit_test(plain), cmocka_unit_test(beside_raw)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -271,6 +271,41 @@ static void test_other_layouts(void **state) {
   cohort_remove(root);
 }
 
+/* An empty range is no calibration, and a unit from channels.tsv does not make it one. */
+static void test_empty_range(void **state) {
+  static const char EDF[] = "sub-01/eeg/sub-01_task-rest_eeg.edf";
+  for (int broken = 0; broken < 2; broken++) {
+    char *root = cohort_directory(), path[512];
+    cohort_write_text(root, "dataset_description.json", "{\"Name\":\"x\",\"BIDSVersion\":\"1.9.0\"}");
+    cohort_write_text(root, "task-rest_channels.tsv", "name\ttype\tunits\nEEG Cz\tEEG\tuV\nEEG T3\tEEG\tuV\nAux\tEOG\tuV\n");
+    bids_write_edf(root, EDF, "01", ""); /* the third channel states no unit */
+    cohort_path(root, EDF, path, sizeof path);
+    FILE *f = fopen(path, "r+b");
+    char least[8], signals[5] = "";
+    assert_non_null(f);
+    assert_int_equal(fseek(f, 252, SEEK_SET), 0);
+    assert_int_equal(fread(signals, 1, 4, f), 4);
+    const long n = strtol(signals, NULL, 10), digital_min = 256 + n * 120, digital_max = digital_min + n * 8;
+    assert_int_equal(fseek(f, digital_min + 16, SEEK_SET), 0);
+    assert_int_equal(fread(least, 1, 8, f), 8);
+    assert_int_equal(fseek(f, digital_max + 16, SEEK_SET), 0);
+    if (broken) assert_int_equal(fwrite(least, 1, 8, f), 8);
+    assert_int_equal(fclose(f), 0);
+    sn_tree *tree = NULL;
+    sn_recording *r = NULL;
+    double value;
+    sn_error err;
+    CHECK(sn_tree_open(root, &tree, fault));
+    CHECK(sn_tree_open_recording(tree, EDF, NULL, &r, fault));
+    assert_int_equal(r->channels[2].uncalibrated, broken);
+    assert_int_equal(sn_recording_read(r, 2, 0, 0, 1, &value, &err), broken ? SN_E_UNSUPPORTED : SN_OK);
+    if (broken) assert_non_null(strstr(err.message, "empty range"));
+    sn_recording_destroy(r);
+    sn_tree_close(tree);
+    cohort_remove(root);
+  }
+}
+
 static void test_names(void **state) {
   assert_non_null(sn_bids_datatype("sub-1/eeg/sub-1_task-x_eeg.edf"));
   assert_non_null(sn_bids_datatype("sub-1/meg/sub-1_task-x_meg.ds/sub-1_task-x_meg.res4"));
@@ -293,6 +328,6 @@ int main(void) {
                                      cmocka_unit_test(test_conflicts), cmocka_unit_test(test_index), cmocka_unit_test(test_cache_sees_new_sidecars),
                                      cmocka_unit_test(test_broken_root_files),
                                      cmocka_unit_test(test_targets), cmocka_unit_test(test_other_layouts),
-                                     cmocka_unit_test(test_names)};
+                                     cmocka_unit_test(test_names), cmocka_unit_test(test_empty_range)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -243,7 +243,7 @@ static sn_status set_channel(sn_recording *r, int64_t i, const config_channel *k
                              sn_sensor_kind_name(c->kind)));
   }
   if (!(fabs(physical) <= 1e80) || physical == 0) { /* beyond that values might be infinite */
-    c->uncalibrated = true;
+    c->uncalibrated = c->no_calibration = true;
     SN_TRY(sn_recording_warn(r, "calibration", c->raw_name, err, "channel '%s': scale %g, %g per bit, gain %g: no calibration", c->raw_name,
                              k->scale, k->units_per_bit, k->gain));
     physical = 1;

@@ -82,7 +82,7 @@ static sn_status set_unit(const opening *o, int64_t i, sn_error *err) {
     o->self->scale[i] = c->unit_scale / gain;
     return SN_OK;
   }
-  c->uncalibrated = true;
+  c->uncalibrated = c->no_calibration = true;
   c->bad = true;
   return sn_recording_warn(o->r, "calibration", c->raw_name, err, "channel '%s': gains %g, %g, %g: it was switched off", c->raw_name,
                            k->proper, k->q, k->io);

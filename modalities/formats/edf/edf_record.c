@@ -36,14 +36,14 @@ static sn_status set_calibration(const opening *o, int64_t index, sn_error *err)
   sn_channel *c = &o->r->channels[index];
   const double digital = (double)(s->digital_max - s->digital_min), physical = s->physical_max - s->physical_min;
   double scale = digital != 0 ? physical / digital : 0, offset = s->physical_min - (double)s->digital_min * scale;
-  c->uncalibrated = true;
+  c->uncalibrated = c->no_calibration = true;
   if (f->trigger[index]) return SN_OK;
   if (digital == 0 || physical == 0 || !isfinite(scale) || !isfinite(offset) || scale == 0)
     return sn_recording_warn(o->r, "calibration_range", c->raw_name, err,
                              "'%s': physical range %g to %g, digital range %lld to %lld: channel '%s' is uncalibrated", o->name,
                              s->physical_min, s->physical_max, (long long)s->digital_min, (long long)s->digital_max,
                              c->raw_name);
-  c->uncalibrated = false;
+  c->uncalibrated = c->no_calibration = false;
   c->gain = digital / physical;
   c->baseline = (double)s->digital_min - s->physical_min * c->gain;
   f->scale[index] = scale;

@@ -46,8 +46,10 @@ static const char *first_name(const recording_data *self) { return self->parts[0
 
 /* ---- what a file holds ---- */
 
-/* The first of these that is there says what a file is, if it is no raw recording. */
-static const char *content_of(const fif_tree *tree) {
+/* The first of these that is there says what a file is, if it is no raw recording. *beside: one that stands beside recordings, with (the
+ * first ones) or without a measurement in it; anything else that holds a measurement is one without its data. */
+static const char *content_of(const fif_tree *tree, bool measurement, bool *beside) {
+  enum { WITH_MEASUREMENT = 4 };
   static const struct {
     int32_t block;
     const char *what;
@@ -60,8 +62,11 @@ static const char *content_of(const fif_tree *tree) {
                   {FIFFB_BEM, "a head model (-bem.fif)"}, {FIFFB_MRI, "MRI slices or their geometry"},
                   {FIFFB_PROJ, "projectors (-proj.fif)"}, {FIFFB_MNE, "a coordinate transform (-trans.fif)"},
                   {FIFFB_ISOTRAK, "digitised points"}};
-  for (size_t i = 0; i < sizeof CONTENTS / sizeof CONTENTS[0]; i++)
+  for (size_t i = 0; i < sizeof CONTENTS / sizeof CONTENTS[0]; i++) {
+    *beside = !measurement || i < WITH_MEASUREMENT;
     if (sn_fif_find_block(tree, 0, CONTENTS[i].block, -1) >= 0) return CONTENTS[i].what;
+  }
+  *beside = false;
   return "no measurement";
 }
 
@@ -74,8 +79,12 @@ static sn_status find_raw(const part *p, bool tolerant, int64_t *raw, int64_t *m
     *raw = sn_fif_find_block(&p->tree, *meas, KINDS[k], -1);
     *shielded = KINDS[k] == FIFFB_IAS_RAW_DATA;
   }
-  if (*raw < 0)
-    return sn_fail(err, SN_E_UNSUPPORTED, "'%s' is a FIF file, but no raw recording: it holds %s", p->name, content_of(&p->tree));
+  if (*raw < 0) {
+    bool beside;
+    const char *content = content_of(&p->tree, *meas >= 0, &beside);
+    return sn_fail_at(err, SN_E_UNSUPPORTED, -1, -1, beside ? SN_FIELD_NO_RECORDING : NULL,
+                      "'%s' is a FIF file, but no raw recording: it holds %s", p->name, content);
+  }
   if (*shielded && !tolerant)
     return sn_fail(err, SN_E_UNSUPPORTED, "'%s' was recorded with internal active shielding: its signals are only right after "
                    "signal-space separation; --tolerant reads them as they are", p->name);

@@ -34,7 +34,7 @@
  *
  * NOTES.  first_sample, highpass_hz, lowpass_hz, compensation_grade, projectors (each "on": already applied, or "off"),
  * digitisation (counts), parts, unclosed facts such as internal active shielding. Names, birthday and comments of the
- * subject are never kept; the age is, where birthday and date of measurement are stated.
+ * subject are never kept, and the hospital's id only where it is not made from one of the names; the age is, where birthday and date of measurement are stated.
  *
  * NOT RAW.  Averages, epochs, covariances, projectors, events, annotations, transforms, source spaces and so on are
  * SN_E_UNSUPPORTED, and the message says what the file holds. So are data of internal active shielding (unless tolerant:

@@ -7,7 +7,9 @@
 #include "core/ratio.h"
 #include "core/text.h"
 #include "modalities/eeg/channel_names.h"
+#include "modalities/formats/channel_setup.h"
 #include "modalities/formats/fif/fif_parts.h"
+#include "modalities/formats/subject_id.h"
 
 enum { CH_INFO_BYTES = 96, TRANSFORM_BYTES = 104, DIG_BYTES = 20, SHORT_NAME = 16 };
 
@@ -125,7 +127,7 @@ static sn_status set_unit(const reading *s, const channel_info *info, sn_channel
   if (info->unit_mul != 0) *factor *= pow(10, info->unit_mul);
   snprintf(c->raw_unit, sizeof c->raw_unit, "%s", unit_name(info->unit));
   if (!(fabs(*factor) <= 1e100) || *factor == 0) {
-    c->uncalibrated = true;
+    c->uncalibrated = c->no_calibration = true;
     SN_TRY(sn_recording_warn(s->r, "calibration", c->raw_name, err, "'%s': channel '%s' has range %g and cal %g: no calibration",
                              file_of(s), c->raw_name, info->range, info->cal));
     *factor = 1;
@@ -147,7 +149,7 @@ static sn_status set_unit(const reading *s, const channel_info *info, sn_channel
   }
   *factor *= c->unit_scale;
   if (fabs(*factor) <= 1e100) return SN_OK; /* so that no value becomes infinite */
-  c->uncalibrated = true;
+  c->uncalibrated = c->no_calibration = true;
   return sn_recording_warn(s->r, "calibration", c->raw_name, err, "'%s': channel '%s' has range %g, cal %g, unit x 10^%d: no calibration",
                            file_of(s), c->raw_name, info->range, info->cal, info->unit_mul);
 }
@@ -323,6 +325,22 @@ static sn_status set_rate(const reading *s, const fif_tag *tag, sn_error *err) {
   return SN_OK;
 }
 
+/* The hospital's id, unless it is made from one of the names in the block. */
+static sn_status take_his_id(const reading *s, int64_t block, const char *id, sn_error *err) {
+  bool is_name = id[0] == '\0';
+  sn_status status = SN_OK;
+  for (int32_t kind = FIFF_SUBJ_FIRST_NAME; kind <= FIFF_SUBJ_LAST_NAME && status == SN_OK; kind++) { /* the middle name between them */
+    const fif_tag *t = sn_fif_find_tag(s->tree, block, kind, NULL);
+    char *name = NULL;
+    if (t == NULL || t->type != FIFFT_STRING) continue;
+    status = sn_fif_read_text(s->tree, t, &name, err);
+    if (status == SN_OK) is_name |= sn_subject_id_has_name(id, (const char *const[]){name}, 1);
+    sn_free(name);
+  }
+  if (status == SN_OK && !is_name) sn_text_cut(s->r->subject_id, sizeof s->r->subject_id, id);
+  return status;
+}
+
 static sn_status read_subject(reading *s, sn_error *err) {
   int64_t block = sn_fif_find_block(s->tree, s->meas_info, FIFFB_SUBJECT, -1);
   if (block < 0) return SN_OK;
@@ -331,8 +349,9 @@ static sn_status read_subject(reading *s, sn_error *err) {
     char *text = NULL;
     if (t->kind == FIFF_SUBJ_HIS_ID && t->type == FIFFT_STRING) {
       SN_TRY(sn_fif_read_text(s->tree, t, &text, err));
-      if (text[0] != '\0') snprintf(s->r->subject_id, sizeof s->r->subject_id, "%s", text);
+      sn_status status = take_his_id(s, block, text, err);
       sn_free(text);
+      SN_TRY(status);
     } else if (t->kind == FIFF_SUBJ_ID && t->type == FIFFT_INT && s->r->subject_id[0] == '\0') {
       SN_TRY(sn_fif_read_i32(s->tree, t, &value, err));
       if (value > 0) snprintf(s->r->subject_id, sizeof s->r->subject_id, "%d", value);

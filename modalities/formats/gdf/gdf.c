@@ -180,7 +180,7 @@ static sn_status take_channel(const opening *o, const uint8_t *block, int64_t c,
   sn_channel *channel = &o->r->channels[c];
   const double scale = (physical_max - physical_min) / (digital_max - digital_min);
   if (!isfinite(scale) || scale == 0 || !isfinite(physical_min) || !isfinite(digital_min)) {
-    channel->uncalibrated = true;
+    channel->uncalibrated = channel->no_calibration = true;
     return sn_recording_warn(o->r, "calibration_range", label, err, "'%s': channel '%s' has no range, it is uncalibrated", o->name,
                              label);
   }

@@ -186,7 +186,7 @@ static sn_status set_sensor(const header *h, sn_recording *r, int64_t i, int32_t
   c->coil_type = type == TYPE_AXIAL ? COIL_KIT_GRAD : type == (TYPE_MAGNETOMETER | TYPE_REFERENCE) ? COIL_KIT_REF_MAG : 0;
   set_sensor_place(c, b);
   if (f64(s) != 0) { /* an offset that no file is known to have */
-    c->uncalibrated = true;
+    c->uncalibrated = c->no_calibration = true;
     SN_TRY(sn_recording_warn(r, "calibration", c->raw_name, err, "'%s': channel '%s' has an offset of %g V, which is not understood", name_of(h),
                              c->raw_name, f64(s)));
   }
@@ -231,7 +231,7 @@ static sn_status set_channel(const header *h, kit_recording *self, sn_recording 
                       "'%s': channel %lld is of unknown type %d", name_of(h), (long long)i + 1, type);
   }
   if (!(fabs(physical) <= 1e80) || physical == 0) { /* beyond that values might be infinite */
-    c->uncalibrated = true;
+    c->uncalibrated = c->no_calibration = true;
     SN_TRY(sn_recording_warn(r, "calibration", c->raw_name, err, "'%s': channel '%s' has a sensitivity of %g", name_of(h), c->raw_name, physical));
     physical = 1;
   }

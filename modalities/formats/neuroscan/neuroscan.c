@@ -98,7 +98,7 @@ static sn_status set_channels(const cnt *c, const sn_stream *stream, sn_grid *gr
     channel->baseline = (int16_t)get16(b + 47);
     grid->baseline[i] = channel->baseline;
     if (step == 0 || !(fabs(step) < 1e30)) {
-      channel->uncalibrated = true;
+      channel->uncalibrated = channel->no_calibration = true;
       SN_TRY(sn_recording_warn(r, "uncalibrated", channel->name, err, "channel '%s': a step of %g microvolt",
                                channel->name, step));
       continue;
