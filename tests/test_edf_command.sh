@@ -38,7 +38,7 @@ expect 0 'record_count' inspect unknown_count.edf
 expect 1 'assume-rate' inspect zero_duration.edf
 expect 0 'rate       8 Hz' inspect zero_duration.edf --assume-rate 8
 expect 2 'assume-rate' inspect zero_duration.edf --assume-rate fast
-expect 1 'assume-unit' inspect odd.edf --stats
+expect 1 'no calibration' inspect odd.edf --stats
 expect 0 'trigger_at_start' inspect bdf.bdf --stats
 expect 1 'trigger channel' inspect bdf.bdf --values 0:2 --channel Status
 expect 0 '5 annotations' inspect packed.edf.gz
