@@ -7,11 +7,12 @@
 #include "kernels/add/add.h"
 #include "kernels/l2_normalize/l2_normalize.h"
 #include "kernels/pair_contrast/pair_contrast.h"
+#include "kernels/pair_sigmoid/pair_sigmoid.h"
 #include "objectives/draws.h"
 #include "objectives/projector.h"
 
 static const sn_config_entry CONTRAST_CONFIG[] = {
-    {"contrast.loss", SN_CONFIG_CHOICE, "ntxent", 0, 0, NULL, "ntxent|simclr_tf|cmsc|clocs|kernel|clip",
+    {"contrast.loss", SN_CONFIG_CHOICE, "ntxent", 0, 0, NULL, "ntxent|simclr_tf|cmsc|clocs|kernel|clip|siglip",
      "what is summed over rows that belong together"},
     {"contrast.positives", SN_CONFIG_CHOICE, "recording", 0, 0, NULL, "view|recording|subject|time",
      "which rows belong together: views of one window, windows of one recording or subject, of one subject at one time"},
@@ -30,7 +31,8 @@ static const sn_config_entry CONTRAST_CONFIG[] = {
 static const double LENGTH_FLOOR = 1e-8;
 static const double MOST_LOG_SCALE = 4.605170185988092; /* ln 100 */
 
-typedef enum loss_kind { LOSS_NTXENT, LOSS_SIMCLR_TF, LOSS_CMSC, LOSS_CLOCS, LOSS_KERNEL, LOSS_CLIP } loss_kind;
+typedef enum loss_kind { LOSS_NTXENT, LOSS_SIMCLR_TF, LOSS_CMSC, LOSS_CLOCS, LOSS_KERNEL, LOSS_CLIP,
+                         LOSS_SIGLIP } loss_kind;
 
 enum { COUNT_ANCHORS, COUNT_POSITIVES, COUNT_ALONE, N_COUNTERS };
 
@@ -40,7 +42,7 @@ typedef struct contrast {
   sn_positives positives;
   double scale, deviation;
   sn_projector projectors[2];   /* clip: of each source; else one */
-  sn_param *log_scale;          /* NULL: fixed */
+  sn_param *log_scale, *bias;   /* NULL: fixed; none */
   int64_t n;                    /* rows of a step, as the weights are */
   float *weights[2];            /* (n, n) */
   uint8_t *used;                /* (n) */
@@ -65,6 +67,7 @@ static double divisor(const contrast *m, const sn_pair_counts *c) {
     case LOSS_SIMCLR_TF: return anchors / 2;
     case LOSS_CMSC: case LOSS_CLOCS: return c->positives > 0 ? 1 : 0; /* the weights are means already */
     case LOSS_CLIP: return anchors; /* rows of both sources: each half of the loss is a mean over as many rows */
+    case LOSS_SIGLIP: return (double)c->positives / 2; /* pairs, each counted from either side */
     case LOSS_NTXENT: case LOSS_KERNEL: return anchors;
   }
   return anchors;
@@ -76,7 +79,9 @@ static sn_status weigh(contrast *m, const sn_row_info *infos, int64_t n, sn_pair
   switch (m->loss) {
     case LOSS_NTXENT: case LOSS_SIMCLR_TF: sn_weights_ntxent(infos, n, m->positives, m->weights[0], counts); break;
     case LOSS_KERNEL: sn_weights_kernel(infos, n, m->deviation, m->weights[0], counts); break;
-    case LOSS_CLIP: sn_weights_partners(infos, n, m->positives, m->weights[0], m->weights[1], counts); break;
+    case LOSS_CLIP: case LOSS_SIGLIP:
+      sn_weights_partners(infos, n, m->positives, m->weights[0], m->weights[1], counts);
+      break;
     case LOSS_CMSC: case LOSS_CLOCS:
       return sn_weights_cmsc(infos, n, m->positives, m->loss == LOSS_CLOCS, m->weights[0], m->weights[1], counts, err);
   }
@@ -100,6 +105,27 @@ static sn_status add_half(sn_tape *tape, sn_value **sum, const contrast *m, int 
   return SN_OK;
 }
 
+/* Every pair of rows of the two sources: 1 where they belong together, -1 where not, 0 where one has no partner. */
+static void label_pairs(contrast *m) {
+  for (int64_t k = 0; k < m->n * m->n; k++) {
+    float *w = &m->weights[0][k];
+    *w = *w > 0 ? 1.0f : *w == 0 ? -1.0f : 0.0f;
+  }
+}
+
+static sn_status add_sigmoid(sn_tape *tape, sn_value **sum, contrast *m, sn_value *a, sn_value *b, sn_error *err) {
+  sn_value *labels, *log_scale, *bias, *out[2];
+  label_pairs(m);
+  SN_TRY(sn_tape_input(tape, &labels, sn_tensor_2d(m->weights[0], SN_F32, m->n, m->n), false, err));
+  SN_TRY(sn_tape_param(tape, &log_scale, m->log_scale, err));
+  SN_TRY(sn_tape_param(tape, &bias, m->bias, err));
+  SN_TRY(sn_pair_sigmoid(tape, out, a, b, labels, log_scale, bias, 1, err));
+  *sum = out[0];
+  return SN_OK;
+}
+
+static bool two_sources(const contrast *m) { return m->loss == LOSS_CLIP || m->loss == LOSS_SIGLIP; }
+
 static sn_status couple(sn_term *self, sn_tape *tape, sn_value *rows, const sn_row_info *infos, int64_t n, uint64_t step,
                         sn_value **sums, double *counts, int64_t *counters, sn_error *err) {
   contrast *m = self->self;
@@ -109,8 +135,9 @@ static sn_status couple(sn_term *self, sn_tape *tape, sn_value *rows, const sn_r
   SN_TRY(weigh(m, infos, n, &pairs, err));
   SN_TRY(project(tape, &a, m, 0, rows, err));
   b = a;
-  if (m->loss == LOSS_CLIP) SN_TRY(project(tape, &b, m, 1, rows, err));
-  SN_TRY(add_half(tape, &sums[0], m, 0, a, b, err));
+  if (two_sources(m)) SN_TRY(project(tape, &b, m, 1, rows, err));
+  if (m->loss == LOSS_SIGLIP) SN_TRY(add_sigmoid(tape, &sums[0], m, a, b, err));
+  else SN_TRY(add_half(tape, &sums[0], m, 0, a, b, err));
   if (m->loss == LOSS_CMSC || m->loss == LOSS_CLOCS || m->loss == LOSS_CLIP) SN_TRY(add_half(tape, &sums[0], m, 1, b, a, err));
   counts[0] = divisor(m, &pairs);
   counters[COUNT_ANCHORS] += pairs.anchors;
@@ -122,7 +149,7 @@ static sn_status couple(sn_term *self, sn_tape *tape, sn_value *rows, const sn_r
 static sn_status after_step(sn_term *self, uint64_t step, sn_error *err) {
   contrast *m = self->self;
   (void)step, (void)err;
-  if (m->log_scale == NULL) return SN_OK;
+  if (m->log_scale == NULL || m->loss == LOSS_SIGLIP) return SN_OK;
   const double s = sn_tensor_get(&m->log_scale->value, 0);
   if (s >= 0 && s <= MOST_LOG_SCALE) return SN_OK;
   sn_tensor_set(&m->log_scale->value, 0, s < 0 ? 0 : MOST_LOG_SCALE);
@@ -133,9 +160,9 @@ static sn_status after_step(sn_term *self, uint64_t step, sn_error *err) {
 /* --- set-up ------------------------------------------------------------------------------------------------------- */
 
 static loss_kind loss_named(const char *name) {
-  static const char *const NAMES[] = {"ntxent", "simclr_tf", "cmsc", "clocs", "kernel", "clip"};
+  static const char *const NAMES[] = {"ntxent", "simclr_tf", "cmsc", "clocs", "kernel", "clip", "siglip"};
   int k = 0;
-  while (k < LOSS_CLIP && strcmp(NAMES[k], name) != 0) k++;
+  while (k < LOSS_SIGLIP && strcmp(NAMES[k], name) != 0) k++;
   return (loss_kind)k;
 }
 
@@ -171,16 +198,16 @@ static sn_status check(const contrast *m, const sn_objective_setup *o, sn_error 
   if (m->loss == LOSS_KERNEL && o->labels == NULL)
     return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "contrast.loss", "contrast.loss kernel needs a number for each recording: name "
                       "its column by data.label");
-  if (m->loss == LOSS_CLIP && m->positives != SN_POSITIVES_SUBJECT && m->positives != SN_POSITIVES_TIME)
-    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "contrast.positives", "contrast.loss clip pairs recordings of two sources: set "
-                      "contrast.positives to subject or time");
+  if (two_sources(m) && m->positives != SN_POSITIVES_SUBJECT && m->positives != SN_POSITIVES_TIME)
+    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "contrast.positives", "contrast.loss %s pairs recordings of two sources: set "
+                      "contrast.positives to subject or time", sn_config_text(c, "contrast.loss"));
   return SN_OK;
 }
 
 static sn_status add_params(contrast *m, const sn_objective_setup *o, sn_error *err) {
   static const char *const PREFIX[2] = {"contrast.projector", "contrast.projector_b"};
   const sn_config *c = o->config;
-  for (int k = 0; k < (m->loss == LOSS_CLIP ? 2 : 1); k++) {
+  for (int k = 0; k < (two_sources(m) ? 2 : 1); k++) {
     sn_projector_options p = {.prefix = PREFIX[k], .in = sn_encoder_width(o->encoder),
                               .hidden = sn_config_int(c, "contrast.projector_hidden"),
                               .out = sn_config_int(c, "contrast.projector_width"),
@@ -188,8 +215,10 @@ static sn_status add_params(contrast *m, const sn_objective_setup *o, sn_error *
                               .batch_norm = strcmp(sn_config_text(c, "contrast.projector_norm"), "batch") == 0};
     SN_TRY(sn_projector_add(o->params, &p, &m->projectors[k], err));
   }
-  if (m->loss != LOSS_CLIP && !sn_config_bool(c, "contrast.learn_temperature")) return SN_OK;
+  if (!two_sources(m) && !sn_config_bool(c, "contrast.learn_temperature")) return SN_OK;
   const int64_t one = 1;
+  if (m->loss == LOSS_SIGLIP)
+    SN_TRY(sn_params_add(o->params, "contrast.bias", SN_ROLE_BIAS, 1, &one, SN_INIT_CONSTANT, -10, &m->bias, err));
   return sn_params_add(o->params, "contrast.log_scale", SN_ROLE_TOKEN, 1, &one, SN_INIT_CONSTANT, log(m->scale), &m->log_scale,
                        err);
 }

@@ -22,7 +22,7 @@
  *   clip        rows of two sources that belong together (contrast.positives: subject, or time): half of the mean over rows of
  *               the first source and over rows of the second; 1/tau learned, exp(s) with s in [0, ln 100], s_0 = -ln tau
  *   siglip      -log sigmoid(+-(t z_i . z_j + b)) over all pairs of the two sources, divided by the number of pairs that belong
- *               together; t_0 = 10, b_0 = -10
+ *               together; t_0 = 1/tau, b_0 = -10 (the source: tau 0.1)
  * A row without a partner is left out before anything is normalised.
  *
  * Counted in metrics: anchors, positives (ordered pairs), alone (used rows without any), of which positives / anchors follows.

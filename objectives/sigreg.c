@@ -8,6 +8,7 @@
 #include "kernels/sigreg/sigreg.h"
 #include "objectives/draws.h"
 #include "objectives/projector.h"
+#include "objectives/view_rows.h"
 
 enum { MOST_VIEWS = 8 };
 
@@ -39,7 +40,7 @@ static sn_status fill(sigreg *m, const sn_row_info *infos, int64_t n, sn_error *
   if (m->rows == NULL) {
     SN_TRY(sn_alloc(&m->used, n, 1, "rows that are used", err));
     SN_TRY(sn_alloc(&m->used_by_view, n * m->n_views, 1, "rows that are used", err));
-    SN_TRY(sn_view_rows_create(n, sn_projector_width(&m->projector), &m->rows, err));
+    SN_TRY(sn_view_rows_create(n, &m->rows, err));
   }
   if (m->rows->n != n) return sn_fail(err, SN_E_STATE, "sigreg: the rows of a step changed in number");
   sn_view_rows_fill(m->rows, infos);
@@ -65,8 +66,7 @@ static sn_status couple(sn_term *self, sn_tape *tape, sn_value *rows, const sn_r
     if (v == 0) sums[GROUP_GAUSSIAN] = one;
     else SN_TRY(sn_add(tape, &sums[GROUP_GAUSSIAN], sums[GROUP_GAUSSIAN], one, err));
   }
-  /* The spread is a mean over features, the objective a sum over them. */
-  counts[GROUP_INVARIANCE] = (double)m->rows->n_rows / (double)m->rows->width;
+  counts[GROUP_INVARIANCE] = (double)m->rows->n_rows;
   counts[GROUP_GAUSSIAN] = m->rows->n_rows > 0 ? (double)m->n_views : 0;
   counters[COUNT_WINDOWS] += m->rows->n_windows;
   return SN_OK;

@@ -1,36 +1,35 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "kernels/add/add.h"
 #include "kernels/gather_rows/gather_rows.h"
-#include "kernels/masked_patch_loss/masked_patch_loss.h"
-#include "kernels/scale/scale.h"
 #include "kernels/segment_mean/segment_mean.h"
-#include "objectives/sigreg.h"
+#include "kernels/square_difference/square_difference.h"
+#include "objectives/view_rows.h"
 
 void sn_view_rows_destroy(sn_view_rows *r) {
   if (r == NULL) return;
   sn_free(r->order);
   sn_free(r->offsets);
   sn_free(r->window_of);
-  sn_free(r->weights);
-  sn_free(r->zeros);
+  sn_free(r->used);
+  sn_free(r->first);
+  sn_free(r->second);
+  sn_free(r->paired);
   sn_free(r);
 }
 
-sn_status sn_view_rows_create(int64_t n, int64_t width, sn_view_rows **out, sn_error *err) {
+sn_status sn_view_rows_create(int64_t n, sn_view_rows **out, sn_error *err) {
   sn_view_rows *r = NULL;
   sn_status status;
   SN_TRY(sn_alloc(&r, 1, sizeof *r, "rows of views", err));
-  int64_t count;
   r->n = n;
-  r->width = width;
-  if (!sn_mul_ok(n, width, &count)) count = INT64_MAX / 16;
-  SN_TRY_GOTO(sn_alloc(&r->zeros, count, sizeof *r->zeros, "rows of views", err), fail);
   SN_TRY_GOTO(sn_alloc(&r->order, n, sizeof *r->order, "rows of views", err), fail);
   SN_TRY_GOTO(sn_alloc(&r->offsets, n + 1, sizeof *r->offsets, "rows of views", err), fail);
   SN_TRY_GOTO(sn_alloc(&r->window_of, n, sizeof *r->window_of, "rows of views", err), fail);
-  SN_TRY_GOTO(sn_alloc(&r->weights, n, sizeof *r->weights, "rows of views", err), fail);
+  SN_TRY_GOTO(sn_alloc(&r->used, n, sizeof *r->used, "rows of views", err), fail);
+  SN_TRY_GOTO(sn_alloc(&r->first, n, sizeof *r->first, "rows of views", err), fail);
+  SN_TRY_GOTO(sn_alloc(&r->second, n, sizeof *r->second, "rows of views", err), fail);
+  SN_TRY_GOTO(sn_alloc(&r->paired, n, sizeof *r->paired, "rows of views", err), fail);
   *out = r;
   return SN_OK;
 fail:
@@ -48,27 +47,39 @@ void sn_view_rows_fill(sn_view_rows *r, const sn_row_info *infos) {
     for (int64_t k = i; k < end; k++) {
       r->order[r->n_rows] = (int32_t)k;
       r->window_of[r->n_rows] = (int32_t)r->n_windows;
-      r->weights[r->n_rows++] = 1;
+      r->used[r->n_rows++] = 1;
     }
+    r->first[r->n_windows] = (int32_t)i;
+    r->second[r->n_windows] = (int32_t)(i + 1);
     r->offsets[++r->n_windows] = r->n_rows;
   }
   for (int64_t k = r->n_rows; k < r->n; k++) {
     r->order[k] = r->window_of[k] = -2;
-    r->weights[k] = 0;
+    r->used[k] = 0;
   }
-  for (int64_t w = r->n_windows; w < r->n; w++) r->offsets[w + 1] = r->n_rows;
+  for (int64_t w = 0; w < r->n; w++) {
+    r->paired[w] = w < r->n_windows;
+    if (w < r->n_windows) continue;
+    r->offsets[w + 1] = r->n_rows;
+    r->first[w] = r->second[w] = -2;
+  }
 }
 
 sn_status sn_view_spread(sn_tape *tape, sn_value **sum, const sn_view_rows *r, sn_value *z, sn_error *err) {
-  sn_value *x, *mean, *difference, *weights, *zeros, *out[2];
+  sn_value *x, *mean, *used, *out[2];
   SN_TRY(sn_gather_rows(tape, &x, z, NULL, r->order, r->n, err));
   SN_TRY(sn_segment_mean(tape, &mean, x, r->offsets, r->n, err));
   SN_TRY(sn_gather_rows(tape, &mean, mean, NULL, r->window_of, r->n, err));
-  SN_TRY(sn_scale(tape, &mean, mean, -1, err));
-  SN_TRY(sn_add(tape, &difference, x, mean, err));
-  SN_TRY(sn_tape_input(tape, &weights, sn_tensor_1d(r->weights, SN_F32, r->n), false, err));
-  SN_TRY(sn_tape_input(tape, &zeros, sn_tensor_2d(r->zeros, sn_tape_residual(tape), r->n, r->width), false, err));
-  SN_TRY(sn_masked_patch_loss(tape, out, difference, zeros, NULL, weights, SN_PATCH_L2, 1, err));
+  SN_TRY(sn_tape_input(tape, &used, sn_tensor_1d(r->used, SN_U8, r->n), false, err));
+  SN_TRY(sn_square_difference(tape, out, x, mean, used, err));
   *sum = out[0];
   return SN_OK;
+}
+
+sn_status sn_view_pairs(sn_tape *tape, sn_value *out[2], const sn_view_rows *r, sn_value *z, sn_error *err) {
+  sn_value *a, *b, *used;
+  SN_TRY(sn_gather_rows(tape, &a, z, NULL, r->first, r->n, err));
+  SN_TRY(sn_gather_rows(tape, &b, z, NULL, r->second, r->n, err));
+  SN_TRY(sn_tape_input(tape, &used, sn_tensor_1d(r->paired, SN_U8, r->n), false, err));
+  return sn_square_difference(tape, out, a, b, used, err);
 }

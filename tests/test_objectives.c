@@ -35,7 +35,7 @@ static sn_token_batch *make_batch(int pack) {
   for (int s = 0; s < S; s++) {
     assert_int_equal(sn_sample_create(T, P, false, &samples[s], NULL), SN_OK);
     samples[s]->sample_id = (uint64_t)(pack * S + s / 2 + 1);
-    samples[s]->view = s % 2;
+    samples[s]->view = samples[s]->source = s % 2;
     samples[s]->recording = pack * 2 + s / 4;
     samples[s]->subject_id = (uint64_t)(100 + pack * 2 + s / 4);
     samples[s]->window = s / 2;
@@ -70,7 +70,7 @@ static void open_bench(bench *b, const char *extra, int n_packs) {
   for (int64_t i = 0; i < sn_params_count(params); i++) {
     sn_param *p = sn_params_at(params, i);
     const bool norm = strstr(p->name, "norm") != NULL && strstr(p->name, "bias") == NULL;
-    for (int64_t k = 0; k < sn_tensor_count(&p->value) && strcmp(p->name, "contrast.log_scale") != 0; k++)
+    for (int64_t k = 0; k < sn_tensor_count(&p->value) && strcmp(p->name, "contrast.log_scale") != 0 && strcmp(p->name, "contrast.bias") != 0; k++)
       sn_tensor_set(&p->value, k, (norm ? 1 : 0) + 0.3 * sin(0.7 * (double)k + (double)i));
     p->version++;
   }
@@ -158,6 +158,9 @@ static const struct { const char *name, *settings; bool coupled; } OBJECTIVES[] 
     {"clocs", "objective.name=contrast\ncontrast.loss=clocs\ncontrast.projector_layers=0\n", true},
     {"kernel", "objective.name=contrast\ncontrast.loss=kernel\n", true},
     {"sigreg", "objective.name=sigreg\nsigreg.projector_hidden=10\nsigreg.projector_width=6\nsigreg.slices=20\n", true},
+    {"vicreg", "objective.name=vicreg\nvicreg.projector_hidden=10\nvicreg.projector_width=6\n", true},
+    {"clip", "objective.name=contrast\ncontrast.loss=clip\ncontrast.positives=subject\n", true},
+    {"siglip", "objective.name=contrast\ncontrast.loss=siglip\ncontrast.positives=subject\n", true},
     {"mae+contrast", "objective.name=mae+contrast\nobjective.weights=1,0.3\ncontrast.positives=view\n", true},
     {"jepa+mae+contrast", "objective.name=jepa+mae+contrast\nobjective.weights=1,0.5,0:0 10:1\n", true}};
 enum { N_OBJECTIVES = sizeof OBJECTIVES / sizeof OBJECTIVES[0] };
