@@ -338,10 +338,15 @@ done:
   return status;
 }
 
+/* Raw features are of samples in fixed patches, whatever the tokens are. */
+static double patch_stride_s(const sn_probe_items *items) {
+  return sn_signal_patch_stride_seconds(sn_conditioned_signal(sn_signal_source_conditioned(items->source)));
+}
+
 /* The first patch of an item in the window around it. */
 static int64_t first_patch(const sn_probe_items *items, int64_t i) {
   if (items->pool_from_s == NULL) return 0;
-  return (int64_t)ceil(items->pool_from_s[i] / items->source->patch_step_s - 0.5 - 1e-6);
+  return (int64_t)ceil(items->pool_from_s[i] / patch_stride_s(items) - 0.5 - 1e-6);
 }
 
 static sn_status raw_windows(const sn_probe_items *items, const raw_columns *columns, int64_t patches, double *x,
@@ -354,7 +359,9 @@ static sn_status raw_windows(const sn_probe_items *items, const raw_columns *col
     for (int64_t j = 0; j < width; j++) x[i * width + j] = NAN;
     if (!items->usable[i]) continue;
     SN_TRY(sn_conditioned_series(conditioned, items->recording[i], &list, err));
-    SN_TRY(items->source->vtable->read(items->source, i, 0, 0, 0, &sample, err));
+    const sn_status status = sn_signal_source_read_patches(items->source, i, &sample, err);
+    if (status == SN_END) continue; /* beats were there, but the window itself is flat or hardly measured */
+    SN_TRY(status);
     for (int64_t t = 0; t < sample->n_tokens; t++) {
       const int64_t column = column_of(columns, &list->series[sample->series[t]]);
       const int64_t patch = sample->positions[t] - first_patch(items, i);
@@ -380,7 +387,8 @@ sn_status sn_probe_raw(const sn_probe_items *items, const sn_probe_data *d, cons
   *width = options.signal.modality->feature_count(columns.n);
   if (items->per_window) {
     patches = sn_signal_window_patches(sn_conditioned_signal(sn_signal_source_conditioned(items->source)));
-    if (items->pool_from_s != NULL) patches = (int64_t)(items->pool_s / items->source->patch_step_s + 0.5);
+    if (items->pool_from_s != NULL) patches = (int64_t)(items->pool_s / patch_stride_s(items) + 0.5);
+    if (patches < 1) patches = 1; /* an item of beats may be shorter than a patch */
     *width = columns.n * patches * sn_signal_patch_size(sn_conditioned_signal(sn_signal_source_conditioned(items->source)));
   }
   if (!sn_mul_ok(items->n, *width, &size)) {

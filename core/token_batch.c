@@ -169,6 +169,7 @@ static void copy_sample(sn_token_batch *b, int64_t row, const sn_sample *s) {
   b->windows[row] = s->window;
   b->views[row] = s->view;
   b->sources[row] = s->source;
+  b->n_nobeat += s->nobeat;
   memcpy(b->patches + at * b->patch_size, s->patches, t * p * sizeof *s->patches);
   memcpy(b->coordinates + at * 4, s->coordinates, t * 4 * sizeof *s->coordinates);
   memcpy(b->orientations + at * 3, s->orientations, t * 3 * sizeof *s->orientations);

@@ -69,6 +69,7 @@ typedef struct sn_sample {
   int32_t *series;       /* (n_tokens) number of the token's channel in its sample, from 0: one number, one channel */
   uint8_t *sensors;      /* (n_tokens) sn_sensor_kind */
   int64_t flat_patches;  /* counted while conditioning */
+  bool nobeat;           /* beats were asked for and none was found: these are fixed patches (modalities/ecg/beat_tokens.h) */
   int n_targets;
   sn_target targets[SN_MOST_TARGETS];
 } sn_sample;
@@ -102,6 +103,7 @@ typedef struct sn_token_batch {
   int32_t *positions;    /* (n_slots) */
   int32_t *series;       /* (n_slots) */
   uint8_t *sensors;      /* (n_slots) */
+  int64_t n_nobeat;      /* samples that are marked so */
   int n_targets;
   sn_target targets[SN_MOST_TARGETS]; /* rows: n_slots, or n_samples */
 } sn_token_batch;

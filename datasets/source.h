@@ -67,6 +67,10 @@ struct sn_source {
   int64_t most_series;    /* most channels (series + 1) of one window, 0: not known */
   const char *(*channel_name)(int64_t id); /* of channels[], for messages; NULL: they have none */
   int64_t n_channel_ids; /* channels[] of a sample lie in [-1, n_channel_ids) */
+  int64_t n_extra;       /* the last n_extra of a patch's P values describe the token and are no signal (the RR features of a
+                            beat): encoders see them, no reconstruction is of them */
+  bool embed_extra;      /* they are embedded apart and added, instead of as part of the patch */
+  bool may_lack_beats;   /* samples may be marked nobeat: metrics count them */
   double patch_step_s;   /* unit step of the time coordinate; 0: positions[] are the time axis */
   int64_t n_parts;       /* of a mixture; 0: the windows are one set */
   const sn_source_part *parts; /* (n_parts), in the order of windows. Owned by the source */

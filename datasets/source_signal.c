@@ -26,6 +26,7 @@ typedef struct signal_source {
   sn_signal_source_options options; /* its pointers are not used after creation, except manifest */
   sn_store *store;               /* NULL: none */
   sn_conditioned *conditioned;
+  sn_source_beats *beats;        /* NULL: fixed patches */
   double stride_s;
   bool augmented;
   bool given; /* windows were given outright */
@@ -104,6 +105,7 @@ void sn_signal_source_options_plain(sn_signal_source_options *options) {
 sn_status sn_signal_source_options_from_config(const sn_config *config, sn_signal_source_options *out, sn_error *err) {
   const char *verify = sn_config_text(config, "data.verify");
   SN_TRY(sn_signal_options_from_config(config, &out->signal, err));
+  SN_TRY(sn_beat_token_options_from_config(config, &out->beats, err));
   out->random_crop = strcmp(sn_config_text(config, "data.crop"), "random") == 0;
   if (sn_config_has_key(config, "augment.crop"))
     SN_TRY(sn_signal_augments_read(&out->augments, config, sn_config_real(config, "data.rate"), err));
@@ -260,8 +262,12 @@ static sn_status signal_read(sn_source *source, int64_t index, uint64_t seed, ui
   sn_conditioned_open(self->conditioned, where.row, &opened);
   SN_TRY(sn_conditioned_series(self->conditioned, where.row, &list, err));
   SN_TRY(stats_of(self, &opened, list, &stats, err));
-  SN_TRY(sn_signal_read_augmented(sn_conditioned_signal(self->conditioned), &opened.recording, list, where.segment, start,
-                                  stats, self->augmented ? &self->options.augments : NULL, &augment, out, err));
+  const sn_augments *augments = self->augmented ? &self->options.augments : NULL;
+  if (self->beats != NULL)
+    SN_TRY(sn_source_beats_read(self->beats, &opened, list, where.segment, start, stats, augments, &augment, out, err));
+  else
+    SN_TRY(sn_signal_read_augmented(sn_conditioned_signal(self->conditioned), &opened.recording, list, where.segment, start,
+                                    stats, augments, &augment, out, err));
   (*out)->sample_id = id;
   (*out)->subject_id = self->subjects[where.row];
   (*out)->recording = where.row;
@@ -269,9 +275,28 @@ static sn_status signal_read(sn_source *source, int64_t index, uint64_t seed, ui
   return SN_OK;
 }
 
+sn_status sn_signal_source_read_patches(const sn_source *source, int64_t index, sn_sample **out, sn_error *err) {
+  signal_source *self = source->self;
+  const sn_series_list *list = NULL;
+  const sn_signal_stats *stats = NULL;
+  sn_conditioned_view view;
+  sn_window_at where;
+  sn_signal_source_locate(source, index, &where, NULL);
+  sn_conditioned_open(self->conditioned, where.row, &view);
+  SN_TRY(sn_conditioned_series(self->conditioned, where.row, &list, err));
+  SN_TRY(stats_of(self, &view, list, &stats, err));
+  return sn_signal_read_sample(sn_conditioned_signal(self->conditioned), &view.recording, list, where.segment,
+                               where.start_s, stats, out, err);
+}
+
+static int64_t row_tokens(const signal_source *self, int64_t row) {
+  if (self->beats == NULL) return sn_conditioned_nominal_tokens(self->conditioned, row);
+  return sn_source_beats_most(self->beats, row) * sn_conditioned_planned_series(self->conditioned, row)->n;
+}
+
 static int64_t signal_nominal_tokens(const sn_source *source, int64_t index) {
   const signal_source *self = source->self;
-  return sn_conditioned_nominal_tokens(self->conditioned, find_stretch(self, index)->row);
+  return row_tokens(self, find_stretch(self, index)->row);
 }
 
 static int64_t signal_recording(const sn_source *source, int64_t index) {
@@ -292,6 +317,7 @@ static void signal_destroy(sn_source *source) {
     sn_free(self->stretches);
     sn_free(self->stretch_of);
     sn_free(self->subjects);
+    sn_source_beats_destroy(self->beats);
     sn_conditioned_destroy(self->conditioned);
     sn_store_close(self->store);
     pthread_mutex_destroy(&self->lock);
@@ -323,7 +349,7 @@ static sn_status add_stretch(sn_source *source, const stretch *s, int64_t n_wind
   added->first = source->n_windows;
   if (!sn_add_ok(source->n_windows, n_windows, &source->n_windows))
     return sn_fail(err, SN_E_ARGUMENT, "too many windows");
-  int64_t tokens = sn_conditioned_nominal_tokens(self->conditioned, s->row), added_tokens;
+  int64_t tokens = row_tokens(self, s->row), added_tokens;
   if (!sn_mul_ok(tokens, n_windows, &added_tokens) ||
       !sn_add_ok(source->total_tokens, added_tokens, &source->total_tokens))
     return sn_fail(err, SN_E_ARGUMENT, "too many tokens");
@@ -401,6 +427,32 @@ static sn_status plan_given(sn_source *source, const sn_window_at *w, uint8_t *s
   return add_stretch(source, &s, 1, err);
 }
 
+/* Beats instead of patches: what the source says of its tokens, and, where it is asked for, the beats of all recordings. */
+static sn_status plan_beats(sn_source *source, sn_error *err) {
+  enum { GRID_BYTES = 1 << 26, SCAN_THREADS = 2 };
+  signal_source *self = source->self;
+  const sn_signal_source_options *o = &self->options;
+  int64_t *rows = NULL, n = o->windows != NULL ? o->n_windows : o->rows != NULL ? o->n_rows : o->manifest->n, m = 0;
+  sn_status status;
+  if (o->beats.mode == SN_BEAT_NONE) return SN_OK;
+  SN_TRY(sn_source_beats_create(&o->beats, self->conditioned, o->manifest->n, GRID_BYTES, &self->beats, err));
+  source->patch_size = sn_beat_patch_size(&o->beats);
+  source->patch_step_s = o->beats.patch_s;
+  source->n_extra = source->patch_size - o->beats.length;
+  source->embed_extra = o->beats.extra == SN_BEAT_EXTRA_EMBEDDING;
+  source->may_lack_beats = true;
+  source->most_positions = sn_beat_most_in(&o->beats, sn_signal_window_seconds(sn_conditioned_signal(self->conditioned)));
+  if (!o->beats.scan) return SN_OK;
+  SN_TRY(sn_alloc(&rows, n, sizeof *rows, "beats", err));
+  for (int64_t i = 0; i < n; i++) {
+    const int64_t row = o->windows != NULL ? o->windows[i].row : o->rows != NULL ? o->rows[i] : i;
+    if (row >= 0 && row < o->manifest->n && o->manifest->rows[row].ok) rows[m++] = row;
+  }
+  status = sn_source_beats_scan(self->beats, rows, m, SCAN_THREADS, err);
+  sn_free(rows);
+  return status;
+}
+
 static sn_status plan(sn_source *source, sn_error *err) {
   signal_source *self = source->self;
   const sn_signal_source_options *o = &self->options;
@@ -451,7 +503,11 @@ static sn_status fill_hash(sn_source *source, sn_error *err) {
   uint8_t digest[32];
   SN_TRY(sn_signal_create(&self->options.signal, &whole, err));
   sn_json_writer_init(&w, &json, 0);
+  if (self->beats != NULL) sn_json_begin_object(&w);
+  if (self->beats != NULL) sn_json_write_key(&w, "signal");
   sn_signal_write_json(whole, &w);
+  if (self->beats != NULL) sn_beat_write_json(&self->options.beats, &w);
+  if (self->beats != NULL) sn_json_end_object(&w);
   sn_signal_destroy(whole);
   sn_status status = sn_json_writer_finish(&w, err);
   if (status == SN_OK) status = sn_augments_describe(&self->options.augments, &json, err);
@@ -518,9 +574,10 @@ sn_status sn_source_create_signal(const sn_signal_source_options *options, sn_so
   source->channel_name = options->signal.modality->id_name;
   source->most_positions = sn_signal_window_patches(signal);
   source->n_recordings = options->manifest->n;
+  SN_TRY_GOTO(plan_beats(source, err), fail);
   SN_TRY_GOTO(plan(source, err), fail);
   SN_TRY_GOTO(check_not_empty(source, err), fail);
-  source->most_series = source->max_tokens / source->most_positions;
+  if (self->beats == NULL) source->most_series = source->max_tokens / source->most_positions;
   source->n_used = self->report.n_recordings;
   self->report.window_hours = (double)source->n_windows * sn_signal_window_seconds(signal) / 3600;
   SN_TRY_GOTO(fill_subjects(self, err), fail);
@@ -547,6 +604,8 @@ void sn_signal_source_get_report(const sn_source *source, sn_signal_source_repor
   *out = self->report;
   out->n_bad_channels = counts.bad_channels;
   out->n_left_out = counts.left_out;
+  out->beats = (sn_beat_counts){.first_nobeat = -1};
+  if (self->beats != NULL) sn_source_beats_get_counts(self->beats, &out->beats);
 }
 
 const sn_conditioned *sn_signal_source_conditioned(const sn_source *source) {

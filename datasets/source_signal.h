@@ -9,6 +9,11 @@
  * id, view), and keeps it within the segment.  A prepared store holds whole segments, so that it gives every crop that
  * reading the recordings gives.
  *
+ * BEATS.  With data.tokens: beat_* a window's tokens are whole beats (modalities/ecg/beat_tokens.h) instead of patches: the same
+ * grid, ids and crops, but another patch_size, unit step and count of tokens.  The room of a window is that of its length at 300
+ * beats a minute; data.beat_plan: scan finds the beats of every recording that is used when the source is made, and gives each
+ * recording's windows the room of its fullest one. That reads all recordings once, and keeps one number for each.
+ *
  * A recording is opened on demand, verified at its first use, and closed again when too many are open; a fault of one
  * window is one of the whole recording only if verifying finds it. */
 #ifndef SN_DATASETS_SOURCE_SIGNAL_H
@@ -25,6 +30,7 @@
 #include "datasets/labels.h"
 #include "datasets/manifest.h"
 #include "datasets/source.h"
+#include "datasets/source_beats.h"
 #include "modalities/augmentation.h"
 
 /* A window given outright, as those of single beats: start_s from the segment's start, kept within the segment. */
@@ -42,6 +48,7 @@ typedef struct sn_signal_source_options {
   const sn_subjects *subjects; /* NULL: the manifest's subject column */
   const char *split_hash;      /* goes into content_hash; NULL: none */
   sn_signal_options signal;
+  sn_beat_token_options beats; /* mode NONE: fixed patches */
   bool random_crop;
   sn_augments augments;        /* of every view, also view 0; all zero: none */
   int64_t cache_bytes; /* conditioned blocks kept in memory */
@@ -80,10 +87,14 @@ typedef struct sn_signal_source_report {
   double window_hours;      /* of the grid's windows */
   int64_t n_bad_channels;   /* of the recordings opened so far: marked bad, and left out */
   int64_t n_left_out;       /* and by the modality's rules */
+  sn_beat_counts beats;     /* of the recordings whose beats were found so far; zeros for fixed patches */
 } sn_signal_source_report;
 void sn_signal_source_get_report(const sn_source *source, sn_signal_source_report *out);
 const sn_conditioned *sn_signal_source_conditioned(const sn_source *source);
 
+/* The window in fixed patches of samples, whatever its tokens are: what raw features are made of. ids are not set. */
+SN_MUST_CHECK sn_status sn_signal_source_read_patches(const sn_source *source, int64_t index, sn_sample **out,
+                                                      sn_error *err);
 /* Where window `index` lies: line, segment, start from the segment's start (grid, without crop), number in its
  * recording. */
 void sn_signal_source_locate(const sn_source *source, int64_t index, sn_window_at *where, int64_t *number);

@@ -6,13 +6,14 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "modalities/ecg/beat_tokens.h"
 #include "modalities/eeg/layout.h"
 #include "modalities/eeg/neurodynamics.h"
 #include "modalities/signal/spectral.h"
 
 const sn_config_entry sn_token_stage_config[] = {
-    {"data.tokens", SN_CONFIG_CHOICE, "waveform", 0, 0, NULL, "waveform|log_rfft|stft",
-     "what a patch holds: samples, log amplitudes of its spectrum, or of short frames in it"},
+    {"data.tokens", SN_CONFIG_CHOICE, "waveform", 0, 0, NULL, "waveform|log_rfft|stft|beat_pad|beat_resample|beat_adaptive",
+     "what a token holds: samples of a patch, log amplitudes of its spectrum, or of short frames in it; or a whole beat (ECG)"},
     {"data.spectrum_window", SN_CONFIG_CHOICE, "hann", 0, 0, NULL, "hann|none", "taper of a patch or frame before its transform"},
     {"data.spectrum_low", SN_CONFIG_QUANTITY, "0 Hz", 0, 1e9, "Hz", NULL, "lowest frequency of a spectrum; the mean never is one"},
     {"data.spectrum_high", SN_CONFIG_QUANTITY, "0 Hz", 0, 1e9, "Hz", NULL, "highest frequency of a spectrum; 0: half the rate"},
@@ -219,14 +220,21 @@ static void describe(token_stage *s, const sn_config *c, double rate_hz) {
     n += snprintf(s->base.description + n, sizeof s->base.description - (size_t)n, "/%s", s->base.targets[i].name);
 }
 
+static bool same_value(const sn_config *a, const sn_config *b, const sn_config_entry *e) {
+  if (e->type == SN_CONFIG_CHOICE) return strcmp(sn_config_text(a, e->key), sn_config_text(b, e->key)) == 0;
+  if (e->type == SN_CONFIG_INT) return sn_config_int(a, e->key) == sn_config_int(b, e->key);
+  return sn_config_real(a, e->key) == sn_config_real(b, e->key);
+}
+
 bool sn_token_stage_same(const sn_config *a, const sn_config *b, const char **key) {
-  for (const sn_config_entry *e = sn_token_stage_config; e->key != NULL; e++) {
-    const bool same = e->type == SN_CONFIG_CHOICE ? strcmp(sn_config_text(a, e->key), sn_config_text(b, e->key)) == 0
-                                                  : sn_config_real(a, e->key) == sn_config_real(b, e->key);
-    if (same) continue;
-    *key = e->key;
-    return false;
-  }
+  const sn_config_entry *const tables[] = {sn_token_stage_config, sn_beat_token_config};
+  const int n = sn_beat_mode_of(a) != SN_BEAT_NONE && sn_beat_mode_of(b) != SN_BEAT_NONE ? 2 : 1;
+  for (int i = 0; i < n; i++)
+    for (const sn_config_entry *e = tables[i]; e->key != NULL; e++) {
+      if (same_value(a, b, e) || strcmp(e->key, "data.beat_plan") == 0) continue; /* a plan makes no other tokens */
+      *key = e->key;
+      return false;
+    }
   return true;
 }
 
@@ -234,6 +242,12 @@ sn_status sn_token_stage_attach(sn_source *source, const sn_config *config, cons
                                 sn_error *err) {
   token_stage *s = NULL;
   sn_status status;
+  if (sn_beat_mode_of(config) != SN_BEAT_NONE) {
+    if (options->n_targets == 0) return SN_OK; /* the source cuts them */
+    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "data.tokens", "data.tokens: %s: beats have no target '%s' (mae.target, "
+                      "mae.neuro_weight): what is predicted of a beat are its own values, normalised or raw",
+                      sn_config_text(config, "data.tokens"), options->targets[0]);
+  }
   if (options->n_targets == 0 && strcmp(sn_config_text(config, "data.tokens"), "waveform") == 0) return SN_OK;
   SN_TRY(sn_alloc(&s, 1, sizeof *s, "token stage", err));
   s->base = (sn_stage){.vtable = &TOKEN_STAGE, .patch_size = source->patch_size, .self = s};

@@ -3,6 +3,8 @@
  *   data.tokens: waveform   the conditioned samples, as read
  *                log_rfft   log amplitudes of the patch (modalities/signal/spectral.h): width is the number of frequencies
  *                stft       of shorter frames in it (data.stft_window, data.stft_hop)
+ *                beat_*     whole beats, which the source cuts (modalities/ecg/beat_tokens.h): nothing is left to do here,
+ *                           and no target can stand beside them
  *   targets      patch      the conditioned samples, whatever the token holds
  *                spectrum   the log amplitudes of the whole patch, under the same data.spectrum_* settings
  *                neuro      neurodynamics statistics of the window (modalities/eeg/neurodynamics.h, sn_neuro_summary): of nine

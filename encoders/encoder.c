@@ -67,13 +67,16 @@ static sn_backbone_options backbone_options(const sn_config *config) {
 /* Convolutions along a patch; *values: how many values of a patch are left for the linear map. */
 static sn_status add_stem(sn_encoder *e, sn_params *params, const sn_config *config, int64_t *values, sn_error *err) {
   const int64_t kernel = sn_config_int(config, "model.stem_kernel"), channels = sn_config_int(config, "model.stem_channels");
-  *values = e->data.patch_size;
+  *values = e->n_values;
   if (strcmp(sn_config_text(config, "model.embedder"), "conv") != 0) return SN_OK;
   if (kernel % 2 == 0)
     return sn_fail(err, SN_E_ARGUMENT, "model.stem_kernel %lld: expected an odd number, so that half of it pads each side",
                    (long long)kernel);
+  if (e->data.n_extra > e->n_extra)
+    return sn_fail(err, SN_E_ARGUMENT, "model.embedder conv: the last %lld values of a token are no signal to convolve: embed them "
+                   "apart (data.beat_features: embedding), or leave them out", (long long)e->data.n_extra);
   const int n = (int)sn_config_int(config, "model.stem_layers");
-  int64_t size = e->data.patch_size;
+  int64_t size = e->n_values;
   for (int i = 0; i < n; i++) {
     char name[64];
     int64_t shape[3] = {channels, i == 0 ? 1 : channels, kernel}, row[1] = {channels};
@@ -82,7 +85,7 @@ static sn_status add_stem(sn_encoder *e, sn_params *params, const sn_config *con
                                 .channels_in = shape[1], .channels_out = channels};
     size = sn_conv_out_size(&e->stem[i], 0);
     if (size < 1) return sn_fail(err, SN_E_ARGUMENT, "model.stem_layers %d: nothing of a patch of %lld values is left", n,
-                                 (long long)e->data.patch_size);
+                                 (long long)e->n_values);
     snprintf(name, sizeof name, "embed.stem.%d.weight", i);
     SN_TRY(sn_params_add(params, name, SN_ROLE_WEIGHT, 3, shape, SN_INIT_XAVIER_UNIFORM, 1, &e->stem_weight[i], err));
     snprintf(name, sizeof name, "embed.stem.%d.bias", i);
@@ -106,6 +109,19 @@ static sn_status add_parameters(sn_encoder *e, sn_params *params, const sn_confi
   SN_TRY(sn_params_add(params, "embed.patch.bias", SN_ROLE_BIAS, 1, row, SN_INIT_UNIFORM_FAN_IN, (double)p,
                        &e->patch_bias, err));
   e->patch_weight->layer = e->patch_bias->layer = 0;
+  return SN_OK;
+}
+
+static sn_status add_extra(sn_encoder *e, sn_params *params, sn_error *err) {
+  for (int i = 0; i < 2 && e->n_extra > 0; i++) {
+    char name[64];
+    int64_t shape[2] = {e->width, i == 0 ? e->n_extra : e->width};
+    snprintf(name, sizeof name, "embed.extra.fc%d.weight", i + 1);
+    SN_TRY(sn_params_add(params, name, SN_ROLE_WEIGHT, 2, shape, SN_INIT_XAVIER_UNIFORM, 1, &e->extra_weight[i], err));
+    snprintf(name, sizeof name, "embed.extra.fc%d.bias", i + 1);
+    SN_TRY(sn_params_add(params, name, SN_ROLE_BIAS, 1, shape, SN_INIT_UNIFORM_FAN_IN, (double)shape[1], &e->extra_bias[i], err));
+    e->extra_weight[i]->layer = e->extra_bias[i]->layer = 0;
+  }
   return SN_OK;
 }
 
@@ -149,8 +165,11 @@ sn_status sn_encoder_create(sn_params *params, const sn_config *config, const sn
   e->depth = options.depth;
   e->rope = options.rope;
   e->attention = sn_attention_options_read(config);
+  e->n_extra = data->embed_extra ? data->n_extra : 0;
+  e->n_values = data->patch_size - e->n_extra;
   SN_TRY_GOTO(check_attention(&e->attention, options.heads, err), fail);
   SN_TRY_GOTO(add_parameters(e, params, config, err), fail);
+  SN_TRY_GOTO(add_extra(e, params, err), fail);
   if (strcmp(sn_config_text(config, "model.input"), "standardized") == 0) {
     SN_TRY_GOTO(sn_params_add_fixed(params, "embed.input.mean", data->patch_size, &e->input_mean, err), fail);
     SN_TRY_GOTO(sn_params_add_fixed(params, "embed.input.std", data->patch_size, &e->input_std, err), fail);
@@ -197,10 +216,25 @@ int64_t sn_encoder_n_latents(const sn_encoder *encoder) { return encoder->n_late
 
 /* --- forward ------------------------------------------------------------------------------------------------------ */
 
+/* Adds what the extra values say of each token. */
+static sn_status embed_extra(sn_tape *tape, sn_value **x, const sn_encoder *e, const sn_encoder_input *in, sn_error *err) {
+  sn_value *f, *weight, *bias;
+  if (e->n_extra == 0) return SN_OK;
+  SN_TRY(sn_tape_input(tape, &f, sn_tensor_2d(in->extra, SN_F32, in->n_slots, e->n_extra), false, err));
+  SN_TRY(sn_cast(tape, &f, f, sn_tape_product(tape), err));
+  for (int i = 0; i < 2; i++) {
+    SN_TRY(sn_tape_param(tape, &weight, e->extra_weight[i], err));
+    SN_TRY(sn_tape_param(tape, &bias, e->extra_bias[i], err));
+    SN_TRY(sn_linear(tape, &f, f, weight, bias, i == 0 ? sn_tape_product(tape) : sn_tape_residual(tape), err));
+    if (i == 0) SN_TRY(sn_gelu(tape, &f, f, SN_GELU_ERF, err));
+  }
+  return sn_add(tape, x, *x, f, err);
+}
+
 /* Patches to tokens. */
 static sn_status embed(sn_tape *tape, sn_value **x, const sn_encoder *e, const sn_encoder_input *in, sn_error *err) {
   sn_value *weight, *bias;
-  SN_TRY(sn_tape_input(tape, x, sn_tensor_2d(in->patches, SN_F32, in->n_slots, e->data.patch_size), false, err));
+  SN_TRY(sn_tape_input(tape, x, sn_tensor_2d(in->patches, SN_F32, in->n_slots, e->n_values), false, err));
   SN_TRY(sn_cast(tape, x, *x, sn_tape_product(tape), err));
   for (int i = 0; i < e->n_stem; i++) {
     sn_conv_attr attr = e->stem[i];
@@ -212,7 +246,8 @@ static sn_status embed(sn_tape *tape, sn_value **x, const sn_encoder *e, const s
   }
   SN_TRY(sn_tape_param(tape, &weight, e->patch_weight, err));
   SN_TRY(sn_tape_param(tape, &bias, e->patch_bias, err));
-  return sn_linear(tape, x, *x, weight, bias, sn_tape_residual(tape), err);
+  SN_TRY(sn_linear(tape, x, *x, weight, bias, sn_tape_residual(tape), err));
+  return embed_extra(tape, x, e, in, err);
 }
 
 /* The tokens of each time step become the latent sources. */

@@ -12,11 +12,14 @@
  * (embed.input.mean, embed.input.std: fixed parameters, kernels/param.h) before it is embedded.  They come from the data that
  * are pretrained on, once (engine/statistics.h), and are part of the weights, so that whoever encodes other data standardises
  * them alike and nothing leaks from a test part.  Until they are set, making an input is SN_E_STATE.
+ * EXTRA VALUES (sn_encoder_data.n_extra: the RR features of a beat).  The last n_extra of the P values describe the token.  They
+ * are embedded with the rest of the patch; or, with embed_extra, the patch is embedded without them, and a map of two layers of their
+ * own is added: x + extra.fc2(gelu(extra.fc1(f))).  A convolutional stem takes no values that are no signal: it needs embed_extra.
  * SPECIAL ROWS stand at the head of each sample: the class token (model.class_token), then model.registers learned register
  * tokens (Darcet et al., "Vision transformers need registers", 2024), which pooling leaves out.
  *
  * Parameters: embed.patch.* (linear (C, P), or embed.stem.* for a convolutional stem), embed.position.* (encoders/position.h),
- * embed.channel.weight, embed.class_token, embed.registers, latent.query (n, C), latent.cross.*, backbone.*. */
+ * embed.extra.fc1.*, embed.extra.fc2.* (C, n_extra) and (C, C), embed.channel.weight, embed.class_token, embed.registers, latent.query (n, C), latent.cross.*, backbone.*. */
 #ifndef SN_ENCODERS_ENCODER_H
 #define SN_ENCODERS_ENCODER_H
 
@@ -50,7 +53,8 @@ typedef struct sn_encoder_input {
   int64_t n_slots;          /* token slots (rows of patches) */
   int64_t n_tokens;         /* used slots */
   int64_t n_samples;
-  float *patches;           /* (n_slots, P), zeros beyond n_tokens */
+  float *patches;           /* (n_slots, P), zeros beyond n_tokens; without extra values that are embedded apart */
+  float *extra;             /* (n_slots, n_extra) these; NULL: none */
   sn_positions_work *positions;
   int32_t *channels;        /* (n_slots) channel id, -2: none */
   int64_t n_rows;           /* rows of the backbone */

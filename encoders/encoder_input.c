@@ -87,6 +87,18 @@ static sn_status standardize_slots(sn_encoder_input *in, const draft *d, sn_erro
   return status;
 }
 
+/* Extra values that are embedded apart leave the patches, which close up. */
+static sn_status split_extra(sn_encoder_input *in, const sn_encoder *e, sn_error *err) {
+  const int64_t p = e->data.patch_size, n = e->n_extra, width = e->n_values;
+  if (n == 0) return SN_OK;
+  SN_TRY(sn_alloc(&in->extra, in->n_slots * n, sizeof *in->extra, "encoder input", err));
+  for (int64_t k = 0; k < in->n_slots; k++) {
+    memcpy(in->extra + k * n, in->patches + k * p + width, (size_t)n * sizeof *in->extra);
+    memmove(in->patches + k * width, in->patches + k * p, (size_t)width * sizeof *in->patches);
+  }
+  return SN_OK;
+}
+
 /* --- latent sources ----------------------------------------------------------------------------------------------- */
 
 typedef struct slot_at {
@@ -255,6 +267,7 @@ static sn_status create(draft *given, int64_t n_slots, const uint64_t *epochs, s
   in->n_samples = batch->n_samples;
   SN_TRY_GOTO(fill_slots(in, &d, err), done);
   SN_TRY_GOTO(standardize_slots(in, &d, err), done);
+  SN_TRY_GOTO(split_extra(in, encoder, err), done);
   if (encoder->n_latents > 0) {
     SN_TRY_GOTO(latent_rows(in, &d, &most_groups, &in->n_latent_rows, err), done);
     SN_TRY_GOTO(fill_latents(in, &d, most_groups, residual, err), done);
@@ -304,6 +317,7 @@ sn_status sn_encoder_input_create_all(const sn_encoder *encoder, const sn_token_
 void sn_encoder_input_destroy(sn_encoder_input *input) {
   if (input == NULL) return;
   sn_free(input->patches);
+  sn_free(input->extra);
   sn_positions_work_destroy(input->positions);
   sn_free(input->channels);
   sn_free(input->offsets);

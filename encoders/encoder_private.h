@@ -17,6 +17,9 @@ struct sn_encoder {
   sn_conv_attr stem[MOST_STEM_LAYERS];
   sn_param *stem_weight[MOST_STEM_LAYERS], *stem_bias[MOST_STEM_LAYERS];
   sn_param *patch_weight, *patch_bias;
+  int64_t n_values;                      /* of a patch that the embedder takes */
+  int64_t n_extra;                       /* embedded apart; 0: none */
+  sn_param *extra_weight[2], *extra_bias[2];
   sn_positions *positions;
   int64_t n_latents;
   sn_param *latent_query;

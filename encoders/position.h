@@ -32,6 +32,8 @@ typedef struct sn_encoder_data {
   double step;            /* unit step of the time coordinate; 0: the token's position index is the coordinate */
   int64_t most_positions; /* most time steps of a sample, 0: not known */
   int64_t most_series;    /* most channels of a sample, 0: not known */
+  int64_t n_extra;        /* of the P values the last n_extra describe the token and are no signal */
+  bool embed_extra;       /* these have a map of their own (encoder.h) */
   const char *(*channel_name)(int64_t id); /* for messages; NULL: numbers */
 } sn_encoder_data;
 

@@ -82,6 +82,10 @@ static void write_state_fields(sn_json_writer *w, const sn_train_state *state) {
   sn_json_put_bool(w, "inexact_resume", state->inexact);
   if (state->most_positions > 0) sn_json_put_i64(w, "most_positions", state->most_positions);
   if (state->most_series > 0) sn_json_put_i64(w, "most_series", state->most_series);
+  if (state->n_extra > 0) {
+    sn_json_put_i64(w, "n_extra", state->n_extra);
+    sn_json_put_bool(w, "embed_extra", state->embed_extra);
+  }
   if (state->phase_updates > 0) {
     sn_json_put_i64(w, "phase_updates", state->phase_updates);
   }
@@ -129,6 +133,10 @@ static sn_status read_optional(const sn_json *root, sn_train_state *state, sn_er
   if (sn_json_get(root, "most_positions") != NULL)
     SN_TRY(sn_json_get_i64(root, "most_positions", &state->most_positions, err));
   if (sn_json_get(root, "most_series") != NULL) SN_TRY(sn_json_get_i64(root, "most_series", &state->most_series, err));
+  if (sn_json_get(root, "n_extra") != NULL) {
+    SN_TRY(sn_json_get_i64(root, "n_extra", &state->n_extra, err));
+    SN_TRY(sn_json_get_bool(root, "embed_extra", &state->embed_extra, err));
+  }
   if (sn_json_get(root, "phase_updates") != NULL)
     SN_TRY(sn_json_get_i64(root, "phase_updates", &state->phase_updates, err));
   if (sn_json_get(root, "targets") != NULL) SN_TRY(read_targets(sn_json_get(root, "targets"), state, err));

@@ -33,6 +33,8 @@ typedef struct sn_train_state {
   double patch_step;
   int64_t pack_slots, pack_samples, max_tokens;
   int64_t most_positions, most_series; /* of a sample, 0: not known */
+  int64_t n_extra;          /* of the patch_size values, those that are no signal */
+  bool embed_extra;
   int n_targets;            /* beside the tokens: heads have their widths */
   sn_target_spec targets[SN_MOST_TARGETS];
 } sn_train_state;

@@ -291,7 +291,8 @@ sn_status sn_finetune_predict(const sn_finetune_options *options, int64_t step, 
   sn_model_shape shape = {.patch_size = state.patch_size, .n_channel_ids = state.n_channel_ids,
                           .patch_step = state.patch_step, .pack_slots = state.pack_slots,
                           .pack_samples = state.pack_samples, .max_tokens = state.max_tokens,
-                          .most_positions = state.most_positions, .most_series = state.most_series};
+                          .most_positions = state.most_positions, .most_series = state.most_series,
+                          .n_extra = state.n_extra, .embed_extra = state.embed_extra};
   SN_TRY_GOTO(sn_device_create_cpu(&device_options, &device, err), done);
   sn_train_dtypes(c, device, &residual, &product, &name);
   SN_TRY_GOTO(make_model(options, &shape, SN_F32, &model, err), done);

@@ -15,7 +15,8 @@ sn_status sn_model_create(const sn_config *config, const sn_model_shape *shape, 
   SN_TRY_GOTO(sn_params_create(residual, &m->params, err), fail);
   sn_encoder_data data = {.patch_size = shape->patch_size, .n_channel_ids = shape->n_channel_ids,
                           .step = shape->patch_step, .most_positions = shape->most_positions,
-                          .most_series = shape->most_series, .channel_name = shape->channel_name};
+                          .most_series = shape->most_series, .n_extra = shape->n_extra,
+                          .embed_extra = shape->embed_extra, .channel_name = shape->channel_name};
   SN_TRY_GOTO(sn_encoder_create(m->params, config, &data, &m->encoder, err), fail);
   m->n_encoder = sn_params_count(m->params);
   if (with_objective) {
@@ -52,7 +53,7 @@ sn_status sn_model_load(const char *run, const sn_config *config, int64_t step, 
                           .patch_step = state->patch_step, .pack_slots = state->pack_slots,
                           .pack_samples = state->pack_samples, .max_tokens = state->max_tokens,
                           .most_positions = state->most_positions, .most_series = state->most_series,
-                          .n_targets = state->n_targets};
+                          .n_extra = state->n_extra, .embed_extra = state->embed_extra, .n_targets = state->n_targets};
   memcpy(shape.targets, state->targets, sizeof shape.targets);
   const sn_config *phase = NULL;
   SN_TRY_GOTO(sn_phases_config_at(config, state->step, &phase, err), done);

@@ -12,6 +12,8 @@ typedef struct sn_model_shape {
   double patch_step;
   int64_t pack_slots, pack_samples, max_tokens;
   int64_t most_positions, most_series; /* of a sample: encoders/position.h; 0: not known */
+  int64_t n_extra;         /* of the P values, those that are no signal (datasets/source.h) */
+  bool embed_extra;
   const char *(*channel_name)(int64_t id); /* for messages; may be NULL */
   int n_targets;           /* that samples carry beside their tokens */
   sn_target_spec targets[SN_MOST_TARGETS];

@@ -19,6 +19,18 @@ const sn_preset sn_presets[] = {
      "train.steps=100000\ntrain.lr=6e-4\ntrain.weight_decay=0.05\ntrain.clip=1\ntrain.warmup=0.05\n"
      "train.pack_tokens=38400\n"},
 #ifndef SONDE_MINIMAL /* their keys belong to recordings, which that build does not read */
+    {"ecg-beats-tiny", "ecg-tiny on whole beats, resampled, with RR features: a quarter of the tokens", "ecg",
+     "data.modality=ecg\ndata.tokens=beat_resample\ndata.beat_plan=scan\nmodel.input=standardized\n"
+     "model.width=128\nmodel.depth=4\nmodel.heads=4\n"
+     "mae.decoder_width=96\nmae.decoder_depth=1\nmae.decoder_heads=3\nmae.mask_ratio=0.5\n"
+     "train.steps=2500\ntrain.lr=2e-3\ntrain.weight_decay=0.05\ntrain.clip=1\ntrain.warmup=0.05\n"
+     "train.pack_tokens=1600\n"},
+    {"ecg-beats-small", "ecg-small on whole beats", "ecg",
+     "data.modality=ecg\ndata.tokens=beat_resample\ndata.beat_plan=scan\nmodel.input=standardized\n"
+     "model.width=384\nmodel.depth=12\nmodel.heads=6\n"
+     "mae.decoder_width=192\nmae.decoder_depth=4\nmae.decoder_heads=6\nmae.mask_ratio=0.5\n"
+     "train.steps=50000\ntrain.lr=1e-3\ntrain.weight_decay=0.05\ntrain.clip=1\ntrain.warmup=0.05\n"
+     "train.pack_tokens=6400\n"},
     {"eeg-tiny", "0.8 M parameters: EEG (or EEG with MEG) on a laptop", "eeg",
      "data.modality=eeg\ndata.tokens=log_rfft\nmodel.position=fourier4d\nmodel.channel=none\n"
      "mae.target=spectrum\nmae.mask=spacetime\n"

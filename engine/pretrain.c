@@ -84,7 +84,8 @@ sn_status sn_pretrain(const sn_pretrain_options *o, sn_train_result *result, sn_
   if (o->resume) SN_TRY_GOTO(compare_settings(o->run, o->config, &o->log, &options.changed, err), done);
   else SN_TRY_GOTO(sn_run_save_config(o->run, o->config, err), done);
   options.source = sn_run_data_source(data);
-  status = sn_train(&options, result, err);
+  SN_TRY_GOTO(sn_train(&options, result, err), done);
+  sn_run_data_note(data, &o->log);
 done:
   sn_run_data_destroy(data);
   sn_run_folder_release(folder);

@@ -11,6 +11,7 @@
 #ifndef SONDE_MINIMAL
 #include "datasets/source_signal.h"
 #include "datasets/token_stage.h"
+#include "modalities/ecg/beat_tokens.h"
 #include "engine/run_signal.h"
 #include "modalities/signal/augment.h"
 #endif
@@ -46,6 +47,7 @@ sn_status sn_run_config_create_with(const sn_config_entry *const *more, int64_t 
   tables[n++] = sn_signal_source_config;
   tables[n++] = sn_augment_config;
   tables[n++] = sn_token_stage_config;
+  tables[n++] = sn_beat_token_config;
   n += sn_modality_tables(tables + n);
 #endif
   for (int64_t i = 0; i < n_more; i++) tables[n++] = more[i];
@@ -197,6 +199,23 @@ void sn_run_data_destroy(sn_run_data *data) {
   sn_run_signal_destroy(data->signal);
 #endif
   sn_free(data);
+}
+
+void sn_run_data_note(const sn_run_data *data, const sn_log *log) {
+#ifdef SONDE_MINIMAL
+  (void)data;
+  (void)log;
+#else
+  sn_signal_source_report report;
+  if (strcmp(data->source->vtable->name, "signal") != 0 || !data->source->may_lack_beats) return; /* a mixture says it of its parts */
+  sn_signal_source_get_report(data->source, &report);
+  const sn_beat_counts *b = &report.beats;
+  sn_log_write(log, b->n_nobeat > 0 ? SN_LOG_WARNING : SN_LOG_INFO,
+               "beats: %lld in %lld recordings; %lld more at the ends of segments are not complete and left out; nobeat: %lld "
+               "recordings without any%s%s, cut into fixed patches", (long long)b->n_beats, (long long)b->n_recordings,
+               (long long)b->n_dropped, (long long)b->n_nobeat, b->n_nobeat > 0 ? ", first " : "",
+               b->n_nobeat > 0 ? data->signal->manifest->rows[b->first_nobeat].path : "");
+#endif
 }
 
 sn_source *sn_run_data_source(const sn_run_data *data) { return data->source; }

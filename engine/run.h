@@ -35,6 +35,10 @@ void sn_run_data_destroy(sn_run_data *data); /* accepts NULL */
 /* Windows of the part that is pretrained on; owned by data. */
 sn_source *sn_run_data_source(const sn_run_data *data);
 
+/* What became of the recordings beyond the plan, as far as they were read: beats found, recordings without any (nobeat), beats
+ * dropped at the ends of segments. Nothing where tokens are fixed patches. */
+void sn_run_data_note(const sn_run_data *data, const sn_log *log);
+
 /* What tokens hold (data.tokens), for any source that a run's data come from.  with_targets: also the targets that the
  * objective asks for: pretraining alone needs them. */
 SN_MUST_CHECK sn_status sn_run_attach_stage(sn_source *source, const sn_config *config, bool with_targets, sn_error *err);

@@ -34,10 +34,11 @@ static sn_status add_scale(column_stats *all, int *n, const char *target, sn_par
   return sn_alloc(&c->m2, c->width, sizeof *c->m2, "statistics", err);
 }
 
-static void take_rows(column_stats *c, const float *values, const uint8_t *valid, int64_t rows) {
+/* The first c->width of every `stride` values. */
+static void take_rows(column_stats *c, const float *values, const uint8_t *valid, int64_t rows, int64_t stride) {
   for (int64_t r = 0; r < rows; r++)
     for (int64_t j = 0; j < c->width; j++) {
-      const int64_t at = r * c->width + j;
+      const int64_t at = r * stride + j;
       if (valid != NULL && !valid[at]) continue;
       const double d = values[at] - c->m[j];
       c->n[j] += 1;
@@ -48,10 +49,10 @@ static void take_rows(column_stats *c, const float *values, const uint8_t *valid
 
 static sn_status take_sample(column_stats *c, const sn_sample *sample, sn_error *err) {
   if (c->target == NULL) {
-    if (sample->patch_size != c->width)
+    if (sample->patch_size < c->width)
       return sn_fail(err, SN_E_STATE, "statistics: patches of %lld values, %lld were expected",
                      (long long)sample->patch_size, (long long)c->width);
-    take_rows(c, sample->patches, sample->valid, sample->n_tokens);
+    take_rows(c, sample->patches, sample->valid, sample->n_tokens, sample->patch_size);
     return SN_OK;
   }
   for (int i = 0; i < sample->n_targets; i++) {
@@ -60,7 +61,7 @@ static sn_status take_sample(column_stats *c, const sn_sample *sample, sn_error 
     if (t->spec.width != c->width)
       return sn_fail(err, SN_E_STATE, "statistics: target '%s' has %lld values, %lld were expected", c->target,
                      (long long)t->spec.width, (long long)c->width);
-    take_rows(c, t->values, t->valid, t->spec.per_token ? sample->n_tokens : 1);
+    take_rows(c, t->values, t->valid, t->spec.per_token ? sample->n_tokens : 1, c->width);
     return SN_OK;
   }
   return sn_fail(err, SN_E_STATE, "statistics: the data deliver no target '%s'", c->target);

@@ -159,7 +159,7 @@ static sn_status find_shape(trainer *t, sn_model_shape *shape, sn_error *err) {
                             .patch_step = s->patch_step_s, .pack_slots = sn_loader_pack_slots(probe),
                             .pack_samples = sn_loader_pack_samples(probe), .max_tokens = s->max_tokens,
                             .most_positions = s->most_positions, .most_series = s->most_series,
-                            .channel_name = s->channel_name};
+                            .n_extra = s->n_extra, .embed_extra = s->embed_extra, .channel_name = s->channel_name};
   if (s->stage != NULL) {
     shape->n_targets = s->stage->n_targets;
     memcpy(shape->targets, s->stage->targets, sizeof shape->targets);
@@ -184,6 +184,8 @@ static void fill_identity(trainer *t) {
   s->max_tokens = shape->max_tokens;
   s->most_positions = shape->most_positions;
   s->most_series = shape->most_series;
+  s->n_extra = shape->n_extra;
+  s->embed_extra = shape->embed_extra;
   s->n_targets = shape->n_targets;
   memcpy(s->targets, shape->targets, sizeof s->targets);
 }
@@ -205,7 +207,8 @@ static sn_status compare_with_run(trainer *t, const sn_train_state *old, sn_erro
                    t->options->run, old->content_hash, now->content_hash);
   if (old->patch_size != now->patch_size || old->n_channel_ids != now->n_channel_ids ||
       old->pack_slots != now->pack_slots || old->pack_samples != now->pack_samples ||
-      old->max_tokens != now->max_tokens || old->patch_step != now->patch_step || !same_targets(old, now))
+      old->max_tokens != now->max_tokens || old->patch_step != now->patch_step || old->n_extra != now->n_extra ||
+      old->embed_extra != now->embed_extra || !same_targets(old, now))
     return sn_fail(err, SN_E_STATE,
                    "%s: patches, leads or packs have another shape than when this run began: resume with "
                    "the settings it began with",
@@ -544,8 +547,9 @@ static void write_comparison(trainer *t, const sn_term_gradients *g) {
   }
 }
 
+/* seen: tokens, samples, samples without beats of this step. */
 static sn_status write_metrics(trainer *t, const sn_step_sums *sums, const sn_term_gradients *compared, double lr, double grad_norm, bool updated,
-                               double ms, double wait_ms, int64_t step_tokens, const sn_train_scores *scores,
+                               double ms, double wait_ms, const int64_t seen[3], const sn_train_scores *scores,
                                sn_error *err) {
   const sn_objective *o = t->model->objective;
   sn_metrics *m = t->metrics;
@@ -567,9 +571,10 @@ static sn_status write_metrics(trainer *t, const sn_step_sums *sums, const sn_te
   write_comparison(t, compared);
   sn_metrics_count(m, "updated", updated);
   sn_metrics_count(m, "quarantined", sn_loader_quarantined(t->loader));
+  if (t->options->source->may_lack_beats) sn_metrics_count(m, "nobeat", seen[2]);
   for (int i = 0; i < scores->n; i++) sn_metrics_value(m, scores->names[i], scores->values[i]);
   sn_metrics_timing(m, "step_ms", ms);
-  sn_metrics_timing(m, "tok_per_s", ms > 0 ? 1e3 * (double)step_tokens / ms : NAN);
+  sn_metrics_timing(m, "tok_per_s", ms > 0 ? 1e3 * (double)seen[0] / ms : NAN);
   sn_metrics_timing(m, "model_tflops", ms > 0 ? 1e-9 * sums->flops / ms : NAN);
   sn_metrics_timing(m, "mem_mib", peak_mib());
   sn_metrics_timing(m, "loader_wait_ms", wait_ms);
@@ -660,14 +665,17 @@ static bool out_of_patience(const trainer *t) {
 }
 
 static sn_status run_step(trainer *t, sn_step *step, double start_ms, sn_error *err) {
-  int64_t seen[2] = {0, step->n_samples};
+  int64_t seen[3] = {0, step->n_samples, 0};
   sn_step_sums sums;
   sn_term_gradients compared;
   sn_optimizer_result updated;
   bool did_update;
   for (int64_t i = 0; i < step->n_packs; i++)
-    if (step->packs[i].batch != NULL) seen[0] += step->packs[i].batch->n_tokens;
-  SN_TRY(sn_comm_all_reduce_sum(t->comm, seen, 2, SN_I64, err));
+    if (step->packs[i].batch != NULL) {
+      seen[0] += step->packs[i].batch->n_tokens;
+      seen[2] += step->packs[i].batch->n_nobeat;
+    }
+  SN_TRY(sn_comm_all_reduce_sum(t->comm, seen, 3, SN_I64, err));
   const int64_t in_phase = t->state.step - t->task.phases[t->phase].first;
   const double lr = sn_schedule_at(&t->schedule, in_phase);
   t->optimizer.weight_decay = sn_schedule_decay_at(&t->schedule, sn_config_real(settings(t), "train.weight_decay"),
@@ -681,7 +689,7 @@ static sn_status run_step(trainer *t, sn_step *step, double start_ms, sn_error *
   SN_TRY(evaluate(t, &scores, err));
   if (t->metrics == NULL) return SN_OK;
   const double ms = now_ms() - start_ms;
-  SN_TRY(write_metrics(t, &sums, &compared, lr, updated.grad_norm, did_update, ms, step->wait_ms, seen[0], &scores, err));
+  SN_TRY(write_metrics(t, &sums, &compared, lr, updated.grad_norm, did_update, ms, step->wait_ms, seen, &scores, err));
   if (t->options->progress != NULL) {
     sn_progress p = {.step = t->state.step, .steps = t->total, .loss = sums.loss, .lr = lr,
                      .tokens_per_s = ms > 0 ? 1e3 * (double)seen[0] / ms : 0,

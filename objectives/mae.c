@@ -232,7 +232,7 @@ static sn_status add_terms(sn_mae *m, const sn_objective_setup *setup, sn_error 
 static sn_status choose_target(sn_mae *m, const sn_objective_setup *setup, sn_error *err) {
   const char *name = sn_config_text(setup->config, "mae.target");
   m->target = strcmp(name, "raw") == 0 || strcmp(name, "spectrum") == 0 ? SN_MAE_RAW : SN_MAE_NORMALISED;
-  m->target_width = m->P;
+  m->target_width = m->P - sn_encoder_data_of(m->encoder)->n_extra;
   m->target_name = strcmp(name, "spectrum") == 0 ? "spectrum" : strcmp(name, "waveform") == 0 ? "patch" : NULL;
   if (m->target_name != NULL) {
     const sn_target_spec *spec;

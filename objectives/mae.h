@@ -15,6 +15,8 @@
  *   waveform    as normalised, of the waveform of a token whose patch holds a spectrum (loader's target `patch`)
  *   spectrum    log amplitudes of the waveform (loader's target `spectrum`: modalities/signal/spectral.h says exactly which;
  *               data.spectrum_normalize: patch normalises them within each patch)
+ * Values of a token that are no signal (sn_encoder_data.n_extra: the RR features of a beat) are input only: normalised and raw
+ * are of the others.
  * mae.target_standardize (raw, spectrum): each value minus its mean over its standard deviation over all tokens of the
  * pretraining data, decoder.target.mean and .std (engine/statistics.h): every frequency weighs the same.
  *

@@ -96,16 +96,17 @@ fail:
 typedef struct value_rows {
   const float *values;
   const uint8_t *valid;
+  int64_t stride; /* from one row to the next: target_width, or P where the last values are no signal */
 } value_rows;
 
 static sn_status find_values(const sn_mae *m, const sn_token_batch *batch, value_rows *out, sn_error *err) {
-  *out = (value_rows){batch->patches, batch->valid};
+  *out = (value_rows){batch->patches, batch->valid, m->P};
   if (m->target_name == NULL) return SN_OK;
   const sn_target *t = sn_token_batch_target(batch, m->target_name);
   if (t == NULL || !t->spec.per_token || t->spec.width != m->target_width)
     return sn_fail(err, SN_E_STATE, "mae: a pack carries no target '%s' of %lld values a token", m->target_name,
                    (long long)m->target_width);
-  *out = (value_rows){t->values, t->valid};
+  *out = (value_rows){t->values, t->valid, m->target_width};
   return SN_OK;
 }
 
@@ -121,9 +122,9 @@ static sn_status add_target(const sn_mae *m, sn_mae_rows *r, const value_rows *f
   const int64_t W = m->target_width;
   if (r->n >= r->slots)
     return sn_fail(err, SN_E_STATE, "mae: more than %lld tokens with a target in a pack", (long long)r->slots);
-  const uint8_t *valid = from->valid != NULL ? from->valid + t * W : NULL;
+  const uint8_t *valid = from->valid != NULL ? from->valid + t * from->stride : NULL;
   float *target = r->targets + r->n * W;
-  const int none = sn_mae_patch_target(from->values + t * W, valid, W, m->target, m->keep_flat, target);
+  const int none = sn_mae_patch_target(from->values + t * from->stride, valid, W, m->target, m->keep_flat, target);
   if (none != 0) {
     if (counters != NULL) counters[none == 1 ? SN_MAE_COUNT_FLAT : SN_MAE_COUNT_INVALID]++;
     return SN_OK;

@@ -58,11 +58,15 @@ static sn_token_batch *make_batch(void) {
   return batch;
 }
 
+static int64_t n_extra; /* of the P values, those that are no signal */
+static bool embed_extra;
+
 static void open_bench(bench *b, const char *extra) {
   sn_error err;
   memset(b, 0, sizeof *b);
   sn_model_shape shape = {.patch_size = P, .n_channel_ids = 2, .pack_slots = 64, .pack_samples = S + 1, .max_tokens = T,
-                          .n_targets = 2, .targets = {SPECTRUM, NEURO_SPEC}};
+                          .n_extra = n_extra, .embed_extra = embed_extra, .n_targets = 2,
+                          .targets = {SPECTRUM, NEURO_SPEC}};
   assert_int_equal(sn_engine_config_create(NULL, 0, &b->config, &err), SN_OK);
   assert_int_equal(sn_config_load_pairs(b->config, "model.width=8\nmodel.heads=2\nmodel.depth=1\nmae.decoder_width=8\n"
                                                    "mae.decoder_heads=1\nmae.mask_ratio=0.5\n", "test", &err), SN_OK);
@@ -165,6 +169,37 @@ static const char ALL[] = "mae.target=spectrum\nmae.target_standardize=true\nmae
 static void test_gradients(void **state) { check_gradients(ALL); }
 static void test_gradients_with_class_token(void **state) {
   check_gradients("model.class_token=true\nmae.visible_weight=0.3\nmae.pooled_weight=0.7\nmae.pooled_loss=l2\nmae.neuro_weight=2\n");
+}
+
+/* Values that are no signal: embedded with the patch or apart, gradients hold; no target is made of them, so that those of hidden
+ * tokens change nothing; those of visible ones do. */
+static void test_extra_values(void **state) {
+  for (int apart = 0; apart < 2; apart++) {
+    n_extra = 2;
+    embed_extra = apart;
+    check_gradients("mae.target=normalised\nmodel.mlp_ratio=2\n");
+    bench b;
+    open_bench(&b, "");
+    assert_int_equal(sn_params_find(b.model->params, "decoder.head.weight")->value.shape[0], P - 2);
+    assert_int_equal(sn_params_find(b.model->params, "embed.patch.weight")->value.shape[1], apart ? P - 2 : P);
+    assert_int_equal(sn_params_find(b.model->params, "embed.extra.fc1.weight") != NULL, apart);
+    const double loss = run(&b).loss;
+    int64_t same = 0, changed = 0;
+    for (int64_t t = 0; t < b.batch->n_tokens; t++) {
+      float *value = b.batch->patches + t * P + P - 1;
+      const float before = *value;
+      *value += 3;
+      const double now = run(&b).loss;
+      same += now == loss;
+      changed += now != loss;
+      *value = before;
+    }
+    assert_int_equal(same, 12);
+    assert_int_equal(changed, 12);
+    close_bench(&b);
+  }
+  n_extra = 0;
+  embed_extra = false;
 }
 
 /* The loss is the weighted sum of group means; each term reaches its own heads and nothing else adds to it. */
@@ -281,6 +316,7 @@ static void test_mask_without_positions(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_gradients), cmocka_unit_test(test_gradients_with_class_token),
+      cmocka_unit_test(test_extra_values),
       cmocka_unit_test(test_groups),    cmocka_unit_test(test_no_terms),
       cmocka_unit_test(test_invalid_statistics_do_not_matter), cmocka_unit_test(test_standardized_targets),
       cmocka_unit_test(test_refusals),  cmocka_unit_test(test_mask_without_positions)};

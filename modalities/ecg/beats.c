@@ -455,10 +455,17 @@ static sn_status append(sn_beats *beats, int64_t *capacity, double onset, int64_
   return SN_OK;
 }
 
+/* Where between samples a peak lies, in [-1/2, 1/2]. */
+static double vertex(const double *y, int64_t n, int64_t at) {
+  if (at < 1 || at + 1 >= n || y[at] < y[at - 1] || y[at] < y[at + 1]) return 0.0;
+  const double bend = y[at - 1] - 2.0 * y[at] + y[at + 1];
+  return bend < 0.0 ? fmin(fmax(0.5 * (y[at - 1] - y[at + 1]) / bend, -0.5), 0.5) : 0.0;
+}
+
 /* Beats whose R lies in [first, last) of a segment, looked at with a margin on either side. */
 static sn_status detect_block(const sn_recording *recording, const method *m, const filters *fir, const leads *used,
-                              int64_t segment, int64_t first, int64_t last, sn_beats *beats, int64_t *capacity,
-                              sn_error *err) {
+                              bool subsample, int64_t segment, int64_t first, int64_t last, sn_beats *beats,
+                              int64_t *capacity, sn_error *err) {
   sn_status status;
   double rate = sn_recording_rate(recording, used->channels[0]), *x = NULL;
   int64_t n = sn_recording_samples(recording, used->channels[0], segment), margin = (int64_t)(MARGIN_S * rate);
@@ -477,7 +484,8 @@ static sn_status detect_block(const sn_recording *recording, const method *m, co
   for (int64_t i = 0; i < n_peaks; i++) {
     int64_t at = lo + peaks[i];
     if (at < first || at >= last) continue;
-    double onset = recording->segments[segment].start_s + (double)at / rate;
+    const double between = subsample ? vertex(f.located, f.n, peaks[i]) : 0.0;
+    double onset = recording->segments[segment].start_s + ((double)at + between) / rate;
     /* The same beat, seen from both sides of a block's edge. */
     if (beats->n > 0 && beats->segment[beats->n - 1] == segment && onset - beats->onset_s[beats->n - 1] < REFRACTORY_S)
       continue;
@@ -514,7 +522,8 @@ sn_status sn_beats_detect(const sn_recording *recording, const sn_beat_options *
     int64_t n = sn_recording_samples(recording, used.channels[0], s);
     for (int64_t first = 0; first < n; first += block) {
       int64_t last = n - first < block ? n : first + block;
-      SN_TRY_GOTO(detect_block(recording, m, &fir, &used, s, first, last, beats, &capacity, err), fail);
+      SN_TRY_GOTO(detect_block(recording, m, &fir, &used, options->subsample, s, first, last, beats,
+                               &capacity, err), fail);
     }
   }
   filters_free(&fir);

@@ -35,6 +35,8 @@ typedef struct sn_beat_options {
   sn_beat_method method;
   bool vote;              /* all ECG leads together */
   int32_t lead;           /* a lead number, -1: chosen as above */
+  bool subsample;         /* onset_s between samples: the vertex of the parabola through the squared 5-30 Hz signal at the
+                             peak and its neighbours, at most half a sample away; for low rates */
 } sn_beat_options;
 sn_beat_options sn_beat_defaults(void);
 

@@ -45,6 +45,7 @@ static void near_divisors(int64_t window, int64_t patch, int64_t *below, int64_t
 /* The last patch ends where the window ends. */
 static sn_status check_patches(const sn_signal *e, sn_error *err) {
   const sn_condition_options *c = &e->options.condition;
+  if (e->options.own_tokens) return SN_OK;
   if (e->patch > e->window)
     return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "data.patch", "data.patch: %g s is longer than the window of %g s",
                       c->patch_s, c->window_s);
@@ -106,7 +107,9 @@ void sn_signal_destroy(sn_signal *e) {
 const sn_signal_options *sn_signal_get_options(const sn_signal *e) { return &e->options; }
 sn_conditioner *sn_signal_conditioner(const sn_signal *e) { return e->conditioner; }
 int64_t sn_signal_patch_size(const sn_signal *e) { return e->patch; }
-int64_t sn_signal_window_patches(const sn_signal *e) { return (e->window - e->patch) / e->patch_stride + 1; }
+int64_t sn_signal_window_patches(const sn_signal *e) {
+  return e->window < e->patch ? 0 : (e->window - e->patch) / e->patch_stride + 1;
+}
 double sn_signal_window_seconds(const sn_signal *e) { return (double)e->window / e->rate_hz; }
 double sn_signal_stride_seconds(const sn_signal *e) { return e->options.stride_s; }
 double sn_signal_patch_stride_seconds(const sn_signal *e) { return (double)e->patch_stride / e->rate_hz; }
@@ -385,9 +388,9 @@ static double deviation(const double *x, const uint8_t *valid, int64_t n) {
   return s.n > 0 ? s.std : 0.0;
 }
 
-/* For `group`: one statistic per series, equal for series of one kind, over the window. Fresh (sn_free). */
+/* For `group`: one statistic per series, equal for series of one kind, over the n samples. Fresh (sn_free). */
 static sn_status group_stats(const sn_signal *e, const sn_series_list *list, const double *values, const uint8_t *valid,
-                             sn_signal_stats **out, sn_error *err) {
+                             int64_t n, sn_signal_stats **out, sn_error *err) {
   sn_signal_stats *stats = NULL;
   SN_TRY(sn_alloc(&stats, 1, (int64_t)(sizeof *stats + (size_t)list->n * sizeof *stats->stats), "statistics", err));
   stats->n = list->n;
@@ -396,11 +399,11 @@ static sn_status group_stats(const sn_signal *e, const sn_series_list *list, con
     running r = {0};
     bool any = false;
     for (int64_t s = 0; s < list->n; s++) {
-      const double *x = values + s * e->window;
-      const uint8_t *ok = valid + s * e->window;
+      const double *x = values + s * n;
+      const uint8_t *ok = valid + s * n;
       if ((int)list->series[s].kind != kind) continue;
       any = true;
-      if (deviation(x, ok, e->window) > e->options.condition.flat_std) add_samples(&group, &r, x, ok, e->window);
+      if (deviation(x, ok, n) > e->options.condition.flat_std) add_samples(&group, &r, x, ok, n);
     }
     if (!any) continue;
     finish_stats(&group, &r);
@@ -413,16 +416,16 @@ static sn_status group_stats(const sn_signal *e, const sn_series_list *list, con
 
 /* ---- a window -------------------------------------------------------------------------------------------------------- */
 
-sn_status sn_signal_read_window(const sn_signal *e, const sn_recording *recording, const sn_series_list *list,
-                                int64_t segment, double start_s, const sn_signal_stats *stats, double *values,
-                                uint8_t *valid, sn_window_info *info, sn_error *err) {
+sn_status sn_signal_read_span(const sn_signal *e, const sn_recording *recording, const sn_series_list *list,
+                              int64_t segment, double start_s, int64_t n, const sn_signal_stats *stats, double *values,
+                              uint8_t *valid, sn_window_info *info, sn_error *err) {
   sn_status status;
   combination x = {0};
   sn_signal_stats *group = NULL;
-  SN_TRY_GOTO(combination_make(&x, list, e->window, values, valid, err), done);
-  SN_TRY_GOTO(read_channels(e, recording, list, segment, start_s, e->window, &x, err), done);
+  SN_TRY_GOTO(combination_make(&x, list, n, values, valid, err), done);
+  SN_TRY_GOTO(read_channels(e, recording, list, segment, start_s, n, &x, err), done);
   if (e->options.condition.normalize == SN_NORMALIZE_GROUP) {
-    SN_TRY_GOTO(group_stats(e, list, values, valid, &group, err), done);
+    SN_TRY_GOTO(group_stats(e, list, values, valid, n, &group, err), done);
     stats = group;
   }
   if (stats != NULL && stats->n != list->n) {
@@ -432,7 +435,7 @@ sn_status sn_signal_read_window(const sn_signal *e, const sn_recording *recordin
   }
   for (int64_t s = 0; s < list->n; s++) {
     status = sn_conditioner_normalize(e->conditioner, list->series[s].unit, stats != NULL ? &stats->stats[s] : NULL,
-                                      values + s * e->window, valid + s * e->window, e->window, &info[s], err);
+                                      values + s * n, valid + s * n, n, &info[s], err);
     if (status != SN_OK) {
       sn_error_prefix(err, status, "%s", list->series[s].name);
       goto done;
@@ -445,6 +448,27 @@ done:
   return status;
 }
 
+sn_status sn_signal_read_window(const sn_signal *e, const sn_recording *recording, const sn_series_list *list,
+                                int64_t segment, double start_s, const sn_signal_stats *stats, double *values,
+                                uint8_t *valid, sn_window_info *info, sn_error *err) {
+  return sn_signal_read_span(e, recording, list, segment, start_s, e->window, stats, values, valid, info, err);
+}
+
+sn_status sn_signal_judge_window(const sn_signal *e, const sn_window_info *info, int64_t n_series, int64_t n, double start_s,
+                                 sn_error *err) {
+  int64_t n_valid = 0, n_flat = 0;
+  const int64_t all = n_series * n;
+  for (int64_t s = 0; s < n_series; s++) {
+    n_valid += info[s].n_valid;
+    n_flat += info[s].flat || info[s].n_valid == 0;
+  }
+  if (n_valid == 0 || (double)n_valid < e->options.condition.min_valid * (double)all)
+    return sn_fail(err, SN_END, "window at %g s: %lld of %lld samples are measured, fewer than data.min_valid = %g",
+                   start_s, (long long)n_valid, (long long)all, e->options.condition.min_valid);
+  if (n_flat == n_series) return sn_fail(err, SN_END, "window at %g s: flat in every series", start_s);
+  return SN_OK;
+}
+
 /* ---- tokens ---------------------------------------------------------------------------------------------------------- */
 
 typedef struct window {
@@ -452,7 +476,7 @@ typedef struct window {
   double *values; /* (n, window) */
   uint8_t *valid; /* (n, window) */
   sn_window_info *info;
-  int64_t n_valid, n_flat;
+  int64_t n_valid;
 } window;
 
 /* Variance of the valid values (as the model sees them) below what a normalised target can be made of. */
@@ -529,19 +553,8 @@ sn_status sn_signal_read_augmented(const sn_signal *e, const sn_recording *recor
   SN_TRY_GOTO(sn_alloc(&w.valid, all, 1, "window", err), done);
   SN_TRY_GOTO(sn_alloc(&w.info, list->n, sizeof *w.info, "window", err), done);
   SN_TRY_GOTO(sn_signal_read_window(e, recording, list, segment, start_s, stats, w.values, w.valid, w.info, err), done);
-  for (int64_t s = 0; s < list->n; s++) {
-    w.n_valid += w.info[s].n_valid;
-    w.n_flat += w.info[s].flat || w.info[s].n_valid == 0;
-  }
-  if (w.n_valid == 0 || (double)w.n_valid < e->options.condition.min_valid * (double)all) {
-    status = sn_fail(err, SN_END, "window at %g s: %lld of %lld samples are measured, fewer than data.min_valid = %g",
-                     start_s, (long long)w.n_valid, (long long)all, e->options.condition.min_valid);
-    goto done;
-  }
-  if (w.n_flat == list->n) {
-    status = sn_fail(err, SN_END, "window at %g s: flat in every series", start_s);
-    goto done;
-  }
+  for (int64_t s = 0; s < list->n; s++) w.n_valid += w.info[s].n_valid;
+  SN_TRY_GOTO(sn_signal_judge_window(e, w.info, list->n, e->window, start_s, err), done);
   if (augments != NULL) SN_TRY_GOTO(augment(e, &w, augments, sample, err), done);
   SN_TRY_GOTO(make_sample(e, &w, out, err), done);
   (*out)->recording = -1;

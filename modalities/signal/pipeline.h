@@ -36,6 +36,7 @@ typedef struct sn_signal_options {
   sn_condition_options condition;
   double stride_s;       /* of the window grid; 0: window_s */
   double patch_stride_s; /* from one patch to the next; 0: patch_s */
+  bool own_tokens;       /* tokens are cut elsewhere (ecg/beat_tokens.h): patches need not fill the window */
   sn_modality_settings own;
 } sn_signal_options;
 
@@ -93,6 +94,14 @@ SN_MUST_CHECK sn_status sn_signal_read_window(const sn_signal *signal, const sn_
                                               const sn_series_list *list, int64_t segment, double start_s,
                                               const sn_signal_stats *stats, double *values, uint8_t *valid,
                                               sn_window_info *info, sn_error *err);
+/* The same for n samples instead of a window's. */
+SN_MUST_CHECK sn_status sn_signal_read_span(const sn_signal *signal, const sn_recording *recording,
+                                            const sn_series_list *list, int64_t segment, double start_s, int64_t n,
+                                            const sn_signal_stats *stats, double *values, uint8_t *valid,
+                                            sn_window_info *info, sn_error *err);
+/* SN_END: by the rules of sn_signal_read_sample, n samples of n_series series are rejected. */
+SN_MUST_CHECK sn_status sn_signal_judge_window(const sn_signal *signal, const sn_window_info *info, int64_t n_series,
+                                               int64_t n, double start_s, sn_error *err);
 
 /* The whole pipeline. start_s: from the segment's start. stats may be NULL unless sn_signal_needs_stats. The caller
  * sets sample_id, subject_id, recording and window; start_s and duration_s are set here (from the recording's start).

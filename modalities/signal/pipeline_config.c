@@ -3,6 +3,7 @@
 
 #include "core/json.h"
 #include "core/ratio.h"
+#include "modalities/ecg/beat_tokens.h"
 #include "modalities/signal/pipeline.h"
 
 /* The defaults are general ones: a modality's recipe stands before them. */
@@ -72,6 +73,7 @@ sn_status sn_signal_options_from_config(const sn_config *config, sn_signal_optio
   c->resample = strcmp(sn_config_text(config, "data.resample"), "fft") == 0 ? SN_RESAMPLE_FFT : SN_RESAMPLE_POLYPHASE;
   c->patch_s = sn_config_real(config, "data.patch");
   o.patch_stride_s = sn_config_real(config, "data.patch_stride");
+  o.own_tokens = sn_beat_mode_of(config) != SN_BEAT_NONE;
   SN_TRY(read_normalization(config, c, err));
   c->min_valid = sn_config_real(config, "data.min_valid");
   SN_TRY(o.modality->read_config(config, o.own.bytes, err));
