@@ -155,13 +155,22 @@ static sn_status run_fold(sn_probe_context *p, int64_t row, int64_t f, const dou
   return status;
 }
 
+static sn_status encode(sn_probe_context *p, const sn_model *model, sn_pool_kind pool, double **x, int64_t *width, sn_error *err) {
+  if (model == p->models[0] && pool == SN_POOL_MEAN && p->first_x != NULL) {
+    *x = p->first_x;
+    *width = p->first_width;
+    p->first_x = NULL;
+    return SN_OK;
+  }
+  return sn_probe_encode(p->items, p->device, model, pool, sn_pool_threads(p->pool), &p->options->log, x, width, err);
+}
+
 /* Rows first, first + 1, ... (one per pool) of the folds that belong to run `run` (-1: all). */
 static sn_status run_model(sn_probe_context *p, const sn_model *model, int64_t run, int64_t first, sn_error *err) {
   for (int64_t k = 0; k < p->options->n_pools; k++) {
     double *x = NULL;
     int64_t width = 0;
-    sn_status status = sn_probe_encode(p->items, p->device, model, p->options->pools[k], sn_pool_threads(p->pool), &p->options->log,
-                                       &x, &width, err);
+    sn_status status = encode(p, model, p->options->pools[k], &x, &width, err);
     for (int64_t f = 0; f < p->data->n_folds && status == SN_OK; f++)
       if (run < 0 || p->data->run_of_fold[f] == run) status = run_fold(p, first + k, f, x, width, false, err);
     sn_free(x);
@@ -310,13 +319,10 @@ static sn_status hash_models(const sn_probe_context *p, char (*hashes)[65], sn_e
   return SN_OK;
 }
 
-/* The first encoding decides which items are usable; its features are made again with the rows (the data are cached). */
+/* The first encoding decides which items are usable. Its features are those of a row, where that pool is asked for. */
 static sn_status find_usable(sn_probe_context *p, sn_error *err) {
-  double *x = NULL;
-  int64_t width = 0;
-  SN_TRY(sn_probe_encode(p->items, p->device, p->models[0], SN_POOL_MEAN, sn_pool_threads(p->pool), &p->options->log, &x, &width,
-                         err));
-  sn_free(x);
+  SN_TRY(sn_probe_encode(p->items, p->device, p->models[0], SN_POOL_MEAN, sn_pool_threads(p->pool), &p->options->log,
+                         &p->first_x, &p->first_width, err));
   return make_parts(p, err);
 }
 
@@ -369,7 +375,7 @@ static void context_free(sn_probe_context *p) {
     if (p->train != NULL) sn_free(p->train[f]);
     if (p->test != NULL) sn_free(p->test[f]);
   }
-  void *const arrays[] = {p->models, p->labels, p->hot, p->values, p->groups, p->train, p->test, p->n_train, p->n_test, p->place,
+  void *const arrays[] = {p->models, p->labels, p->hot, p->values, p->groups, p->train, p->test, p->n_train, p->n_test, p->place, p->first_x,
                           p->tested, p->fold_of};
   for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) sn_free(arrays[i]);
   sn_probe_items_destroy(p->items);

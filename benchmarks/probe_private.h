@@ -25,6 +25,8 @@ typedef struct sn_probe_context {
   int64_t *place;         /* (items) position among the tested, -1 */
   int64_t *tested;        /* (n_tested) items */
   int64_t *fold_of;       /* (n_tested) */
+  double *first_x;        /* features by which usable items were found: of the first model, pool mean; NULL: handed on */
+  int64_t first_width;
   sn_probe_result *result;
 } sn_probe_context;
 

@@ -45,7 +45,7 @@ static void write_value(const sn_json *json, sn_json_writer *w) {
 /* Groups of settings that training and its objective read. A group that is not known here counts as the encoder's: then more
  * random encoders are probed than need be, never fewer. */
 static bool of_training(const char *group) {
-  static const char *const GROUPS[] = {"train", "init", "objective", "phases", "views", "augment", "monitor"};
+  static const char *const GROUPS[] = {"train", "init", "objective", "phases", "view", "augment", "monitor"};
   for (size_t i = 0; i < sizeof GROUPS / sizeof GROUPS[0]; i++)
     if (strcmp(GROUPS[i], group) == 0) return true;
   for (int64_t k = 0; k < sn_n_objective_kinds; k++)

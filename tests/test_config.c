@@ -10,6 +10,7 @@
 
 #include "core/alloc.h"
 #include "core/config.h"
+#include "core/document.h"
 
 static int64_t fail_at = -1; /* the n-th allocation from now fails; negative: none */
 bool sn_alloc_should_fail(void) { return fail_at >= 0 && fail_at-- == 0; }
@@ -325,6 +326,58 @@ static void test_dump(void **state) {
   sn_string_free(&second);
 }
 
+/* A document as a tree: kinds, lines, and its mappings as settings. */
+static void check_document(const char *suffix, const char *text, const int64_t *lines) {
+  char path[64];
+  sn_document *root = NULL;
+  snprintf(path, sizeof path, "/tmp/sonde_document_XXXXXX%s", suffix);
+  int fd = mkstemps(path, (int)strlen(suffix));
+  assert_true(fd >= 0);
+  assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+  close(fd);
+  assert_int_equal(sn_document_load(path, &root, &err), SN_OK);
+  unlink(path);
+  const sn_document *runs = sn_document_get(root, "runs"), *first = sn_document_at(runs, 0), *second = sn_document_at(runs, 1);
+  assert_int_equal(sn_document_kind_of(root), SN_DOCUMENT_MAPPING);
+  assert_int_equal(sn_document_kind_of(runs), SN_DOCUMENT_SEQUENCE);
+  assert_int_equal(sn_document_length(runs), 2);
+  assert_string_equal(sn_document_text(sn_document_get(first, "name")), "a");
+  assert_string_equal(sn_document_key(sn_document_get(first, "name")), "name");
+  assert_int_equal(sn_document_line(first), lines[0]);
+  assert_int_equal(sn_document_line(sn_document_get(second, "settings")), lines[1]);
+  assert_int_equal(sn_config_load_document(config, sn_document_get(first, "settings"), "suite", &err), SN_OK);
+  assert_true(sn_config_real(config, "train.lr") == 0.25);
+  char expected[64];
+  snprintf(expected, sizeof expected, "suite:%d: unknown key 'train.learn'", (int)lines[1]);
+  refused(sn_config_load_document(config, sn_document_get(second, "settings"), "suite", &err), SN_E_ARGUMENT, expected);
+  snprintf(expected, sizeof expected, "suite:%d: no 7", (int)lines[0]);
+  refused(sn_document_fail(first, "suite", &err, "no %d", 7), SN_E_ARGUMENT, expected);
+  assert_int_equal(err.line, lines[0]);
+  /* What is not there. */
+  assert_null(sn_document_get(root, "nothing"));
+  assert_null(sn_document_get(runs, "name"));
+  assert_null(sn_document_at(runs, 2));
+  assert_null(sn_document_at(runs, -1));
+  assert_null(sn_document_text(runs));
+  assert_int_equal(sn_document_kind_of(sn_document_get(NULL, "x")), SN_DOCUMENT_NULL);
+  assert_int_equal(sn_document_line(NULL), -1);
+  sn_document_destroy(root);
+}
+
+static void test_document(void **state) {
+  const int64_t json[] = {2, 3};
+  check_document(".json", "{\"runs\": [\n {\"name\": \"a\", \"settings\": {\"train\": {\"lr\": 0.25}}},\n"
+                          " {\"name\": \"b\", \"settings\": {\"train\": {\"learn\": 1}}}]}\n", json);
+#ifdef SONDE_HAVE_YAML
+  const int64_t yaml[] = {2, 5};
+  check_document(".yaml", "runs:\n  - name: a\n    settings: {train.lr: 0.25}\n  - name: b\n    settings: {train: {learn: 1}}\n", yaml);
+#endif
+  sn_document *root = NULL;
+  assert_int_equal(sn_document_load("/tmp/sonde_no_such_document.yaml", &root, &err), SN_E_IO);
+  assert_null(root);
+  sn_document_destroy(NULL);
+}
+
 #ifdef SONDE_HAVE_YAML
 static void test_yaml(void **state) {
   assert_int_equal(load(".yaml", "# comment\ntrain:\n  lr: 1e-4\n  dtype: bf16\n  ema: yes\n  betas: [0.8, 1e-1]\n"
@@ -484,6 +537,6 @@ int main(void) {
       T(test_defaults),           T(test_set),  T(test_set_refused), T(test_units),
       T(test_tables_refused),     T(test_json), T(test_pairs),       T(test_phases),
       T(test_complete_by_phases), T(test_dump), T(test_yaml),        T(test_yaml_refused),
-      T(test_yaml_changed_bytes), T(test_help), T(test_changes),     T(test_allocation_failures)};
+      T(test_yaml_changed_bytes), T(test_document), T(test_help), T(test_changes),     T(test_allocation_failures)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
