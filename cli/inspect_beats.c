@@ -2,7 +2,7 @@
 #include "cli/inspect_beats.h"
 
 #include "core/alloc.h"
-#include "modalities/ecg/beats.h"
+#include "modalities/ecg/beat_tokens.h"
 #include "modalities/ecg/leads.h"
 
 static const double TOLERANCES_S[] = {0.15, 0.1};
@@ -82,7 +82,19 @@ static double rate_per_minute(const sn_recording *recording, const sn_beats *bea
   return (double)beats->n / sn_recording_duration(recording) * 60.0;
 }
 
-static void write_json(const sn_recording *recording, const sn_beats *beats, const comparison *c,
+/* What data.tokens: beat_* would make of them (there they are found on the conditioned signal). */
+static void write_tokens(sn_json_writer *json, const sn_beat_grid *grid) {
+  sn_json_write_key(json, "tokens");
+  sn_json_begin_object(json);
+  sn_json_put_i64(json, "whole_beats", grid->n - grid->n_dropped);
+  sn_json_put_i64(json, "incomplete_at_ends", grid->n_dropped);
+  sn_json_put_i64(json, "too_near", grid->n_merged);
+  sn_json_put_f64(json, "median_rr_s", grid->median_rr_s);
+  sn_json_put_i64(json, "most_in_10_s", sn_beat_grid_most_in(grid, 10.0));
+  sn_json_end_object(json);
+}
+
+static void write_json(const sn_recording *recording, const sn_beats *beats, const sn_beat_grid *grid, const comparison *c,
                        sn_json_writer *json) {
   sn_json_begin_object(json);
   sn_json_put_string(json, "method", "pan-tompkins");
@@ -90,6 +102,7 @@ static void write_json(const sn_recording *recording, const sn_beats *beats, con
   sn_json_put_i64(json, "channel", beats->channel);
   sn_json_put_i64(json, "count", beats->n);
   sn_json_put_f64(json, "rate_per_min", rate_per_minute(recording, beats));
+  write_tokens(json, grid);
   write_times(json, "onsets_s", beats->onset_s, beats->n);
   write_comparison(json, c);
   sn_json_end_object(json);
@@ -102,12 +115,16 @@ static sn_status write_list(sn_string *text, const char *label, const double *ti
   return sn_string_printf(text, err, "%s s\n", n > MOST_SHOWN ? " ..." : "");
 }
 
-static sn_status write_text(const sn_recording *recording, const sn_beats *beats, const comparison *c, sn_string *text,
-                            sn_error *err) {
+static sn_status write_text(const sn_recording *recording, const sn_beats *beats, const sn_beat_grid *grid,
+                            const comparison *c, sn_string *text, sn_error *err) {
   const char *lead = lead_name(beats);
   SN_TRY(sn_string_printf(text, err, "beats: %lld on %s, %.1f per minute\n", (long long)beats->n,
                           lead != NULL ? lead : recording->channels[beats->channel].name,
                           rate_per_minute(recording, beats)));
+  SN_TRY(sn_string_printf(text, err, "  as tokens: %lld whole beats a lead, at most %lld in 10 s; %lld not complete at the ends, %lld too "
+                          "near to another; median RR %.3f s\n", (long long)(grid->n - grid->n_dropped),
+                          (long long)sn_beat_grid_most_in(grid, 10.0), (long long)grid->n_dropped, (long long)grid->n_merged,
+                          grid->median_rr_s));
   if (!c->known) return SN_OK;
   for (int i = 0; i < N_TOLERANCES; i++) {
     const sn_beat_score *s = &c->scores[i];
@@ -126,13 +143,16 @@ sn_status sn_inspect_beats(const sn_recording *recording, const inspect_request 
                            sn_string *text, sn_error *err) {
   sn_status status;
   sn_beats *beats = NULL;
+  sn_beat_grid *grid = NULL;
   comparison c = {0};
   SN_TRY_GOTO(sn_beats_detect(recording, NULL, &beats, err), done);
+  SN_TRY_GOTO(sn_beat_grid_create(recording, beats->channel, beats, &grid, err), done);
   SN_TRY_GOTO(compare(recording, request, beats, &c, err), done);
-  if (json != NULL) write_json(recording, beats, &c, json);
-  else status = write_text(recording, beats, &c, text, err);
+  if (json != NULL) write_json(recording, beats, grid, &c, json);
+  else status = write_text(recording, beats, grid, &c, text, err);
 done:
   comparison_free(&c);
+  sn_beat_grid_destroy(grid);
   sn_beats_destroy(beats);
   return status;
 }

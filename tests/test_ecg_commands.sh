@@ -30,6 +30,7 @@ if "$sonde" synth ecg --out "$work/d" --leads 3 2> "$work/err"; then fail "3 lea
 
 "$sonde" inspect --beats --leads "$work/a/s00000_0.hea" > "$work/out"
 grep -q '^beats: .* on II' "$work/out" || fail "no beats on II"
+grep -q '^  as tokens: [0-9]* whole beats a lead, at most [0-9]* in 10 s' "$work/out" || fail "no beat tokens: $(cat "$work/out")"
 grep -q 'within 150 ms: sensitivity 1.0000, predictivity 1.0000' "$work/out" || fail "beats differ: $(grep within "$work/out")"
 grep -q '^leads: 4 of' "$work/out" || fail "the leads were not compared"
 "$sonde" inspect --beats --json "$work/a/s00000_0.hea" > "$work/out"
