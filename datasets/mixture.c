@@ -202,6 +202,18 @@ static void number_channels(sn_source *source, mixture *m) {
 
 static int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
 
+/* A source without a label has none known. */
+static sn_status join_labels(sn_source *source, const mixture *m, sn_error *err) {
+  bool any = false;
+  for (int64_t k = 0; k < m->n; k++) any = any || m->sources[k]->labels != NULL;
+  if (!any) return SN_OK;
+  SN_TRY(sn_alloc(&source->labels, source->n_recordings, sizeof *source->labels, "labels of a mixture", err));
+  for (int64_t k = 0; k < m->n; k++)
+    for (int64_t i = 0; i < m->sources[k]->n_recordings; i++)
+      source->labels[m->parts[k].first_recording + i] = m->sources[k]->labels != NULL ? m->sources[k]->labels[i] : NAN;
+  return SN_OK;
+}
+
 static sn_status add_up(sn_source *source, mixture *m, const sn_mixture_input *inputs, sn_error *err) {
   const sn_source *first = m->sources[0];
   source->patch_size = first->patch_size;
@@ -234,6 +246,7 @@ static sn_status add_up(sn_source *source, mixture *m, const sn_mixture_input *i
                                  ? at_least(source->most_positions, s->most_positions) : 0;
     source->most_series = s->most_series > 0 && source->most_series > 0 ? at_least(source->most_series, s->most_series) : 0;
   }
+  SN_TRY(join_labels(source, m, err));
   return sn_alloc(&m->names, source->n_recordings, sizeof *m->names, "mixture", err);
 }
 

@@ -31,6 +31,7 @@ void sn_source_set_stage(sn_source *source, sn_stage *stage) {
 void sn_source_destroy(sn_source *source) {
   if (source == NULL) return;
   if (source->stage != NULL) source->stage->vtable->destroy(source->stage);
+  sn_free(source->labels);
   if (source->vtable != NULL && source->vtable->destroy != NULL) {
     source->vtable->destroy(source);
   } else {

@@ -74,6 +74,7 @@ struct sn_source {
   double patch_step_s;   /* unit step of the time coordinate; 0: positions[] are the time axis */
   int64_t n_parts;       /* of a mixture; 0: the windows are one set */
   const sn_source_part *parts; /* (n_parts), in the order of windows. Owned by the source */
+  double *labels;        /* (n_recordings) the run's continuous label (data.label), NaN unknown; NULL: none. Owned */
   char content_hash[65]; /* hex SHA-256 over manifest and split: checkpoints compare it */
   sn_stage *stage;       /* NULL: samples as they are read. Owned by the source */
   void *self;

@@ -27,6 +27,9 @@ const sn_config_entry sn_run_config[] = {
     {"data.key", SN_CONFIG_TEXT, "", 0, 0, NULL, NULL, "column of data.labels that names the recording"},
     {"data.split", SN_CONFIG_TEXT, "", 0, 0, NULL, NULL, "column of data.labels that names a fixed part (train/test, DS1/DS2)"},
     {"data.stratify", SN_CONFIG_TEXT, "", 0, 0, NULL, NULL, "column of data.labels whose classes the folds share evenly"},
+    {"data.label", SN_CONFIG_TEXT, "", 0, 0, NULL, NULL,
+     "a number for each recording that an objective learns from (contrast.loss: kernel): a column of data.labels, header:FIELD or "
+     "participants:COLUMN"},
     {"data.train_part", SN_CONFIG_TEXT, "", 0, 0, NULL, NULL, "value of data.split that is trained on; default: train, training or DS1"},
     {"data.test_part", SN_CONFIG_TEXT, "", 0, 0, NULL, NULL, "value of data.split that is only tested on; default: test, testing or DS2"},
     {"data.exclude", SN_CONFIG_TEXTS, "", 0, 0, NULL, NULL, "recordings that are left out, by path or stem"},

@@ -1,6 +1,8 @@
 /* needs: full */
 #include "engine/run_signal.h"
 
+#include <math.h>
+
 #include "core/alloc.h"
 #include "core/fs.h"
 #include "datasets/index.h"
@@ -131,6 +133,28 @@ void sn_run_signal_destroy(sn_run_signal *data) {
   sn_free(data);
 }
 
+/* The continuous label of the recordings that are trained on. */
+static sn_status take_labels(const sn_run_signal *data, const sn_config *config, const sn_log *log, sn_source *source,
+                             sn_error *err) {
+  sn_label_options target = {.target = text_or_null(config, "data.label"), .task = SN_LABEL_VALUE};
+  sn_labels *labels = NULL;
+  if (target.target == NULL) return SN_OK;
+  SN_TRY(sn_labels_create(data->manifest, data->table, &target, &labels, err));
+  sn_status status = sn_alloc(&source->labels, source->n_recordings, sizeof *source->labels, "labels of recordings", err);
+  int64_t n = 0;
+  for (int64_t i = 0; status == SN_OK && i < source->n_recordings; i++) source->labels[i] = NAN;
+  for (int64_t i = 0; status == SN_OK && i < labels->n; i++) {
+    if (labels->items[i].recording >= source->n_recordings) continue;
+    source->labels[labels->items[i].recording] = labels->items[i].value;
+    n++;
+  }
+  sn_labels_destroy(labels);
+  if (status == SN_OK)
+    sn_log_write(log, SN_LOG_INFO, "label %s: known of %lld of %lld recordings", target.target, (long long)n,
+                 (long long)source->n_recordings);
+  return status;
+}
+
 sn_status sn_run_signal_source(const sn_run_signal *data, const sn_config *config, sn_role role, const sn_log *log,
                             sn_source **out, sn_error *err) {
   int64_t *rows = NULL, n = 0;
@@ -146,6 +170,7 @@ sn_status sn_run_signal_source(const sn_run_signal *data, const sn_config *confi
   options.split_hash = data->split->hash;
   if (log != NULL) options.log = *log;
   SN_TRY_GOTO(sn_source_create_signal(&options, out, err), done);
+  SN_TRY_GOTO(take_labels(data, config, log, *out, err), done);
   sn_signal_source_get_report(*out, &report);
   sn_log_write(log, SN_LOG_INFO, "%lld windows (%.2f h) of %lld recordings; %lld too short, %lld unusable%s%s",
                (long long)(*out)->n_windows, report.window_hours, (long long)report.n_recordings,

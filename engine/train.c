@@ -129,7 +129,9 @@ static sn_status find_sampling(const trainer *t, sn_sampling *sampling, sn_error
   sn_objective_needs needs = {0};
   if (t->options->task == NULL) SN_TRY(sn_objective_get_needs(settings(t), &needs, err));
   *sampling = needs.sampling;
-  return SN_OK;
+  if (!needs.label || t->options->source->labels != NULL) return SN_OK;
+  return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "data.label", "data.label: the objective %s learns from a number for each "
+                    "recording: name it, such as participants:age", sn_config_text(settings(t), "objective.name"));
 }
 
 static sn_status create_loader(trainer *t, sn_error *err) {
@@ -159,7 +161,8 @@ static sn_status find_shape(trainer *t, sn_model_shape *shape, sn_error *err) {
                             .patch_step = s->patch_step_s, .pack_slots = sn_loader_pack_slots(probe),
                             .pack_samples = sn_loader_pack_samples(probe), .max_tokens = s->max_tokens,
                             .most_positions = s->most_positions, .most_series = s->most_series,
-                            .n_extra = s->n_extra, .embed_extra = s->embed_extra, .channel_name = s->channel_name};
+                            .n_extra = s->n_extra, .embed_extra = s->embed_extra, .channel_name = s->channel_name,
+                            .n_labels = s->labels != NULL ? s->n_recordings : 0, .labels = s->labels};
   if (s->stage != NULL) {
     shape->n_targets = s->stage->n_targets;
     memcpy(shape->targets, s->stage->targets, sizeof shape->targets);

@@ -177,7 +177,8 @@ static sn_status needs(const sn_config *c, sn_objective_needs *needs, sn_error *
   const sn_positives by = positives_named(sn_config_text(c, "contrast.positives"));
   const loss_kind loss = loss_named(sn_config_text(c, "contrast.loss"));
   (void)err;
-  if (loss == LOSS_KERNEL) return SN_OK;
+  needs->label = loss == LOSS_KERNEL;
+  if (needs->label) return SN_OK;
   if (by == SN_POSITIVES_VIEW) {
     needs->sampling.n_views = sn_config_int(c, "contrast.views");
     return SN_OK;
@@ -195,9 +196,6 @@ static sn_status check(const contrast *m, const sn_objective_setup *o, sn_error 
     return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "contrast.loss", "contrast.loss %s takes pairs of windows: set contrast.positives "
                       "to recording or subject and contrast.group to 2, or contrast.loss to ntxent",
                       sn_config_text(c, "contrast.loss"));
-  if (m->loss == LOSS_KERNEL && o->labels == NULL)
-    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "contrast.loss", "contrast.loss kernel needs a number for each recording: name "
-                      "its column by data.label");
   if (two_sources(m) && m->positives != SN_POSITIVES_SUBJECT && m->positives != SN_POSITIVES_TIME)
     return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "contrast.positives", "contrast.loss %s pairs recordings of two sources: set "
                       "contrast.positives to subject or time", sn_config_text(c, "contrast.loss"));

@@ -267,7 +267,6 @@ static void test_wrong_settings(void **state) {
   refuse("objective.name=jepa\nmodel.latent_sources=2\n", "latent_sources");
   refuse("objective.name=contrast+mae\nview.whole=true\n", "hides no token");
   refuse("objective.name=contrast\ncontrast.loss=cmsc\ncontrast.group=3\n", "contrast.group");
-  refuse("objective.name=contrast\ncontrast.loss=kernel\n", "data.label");
   refuse("objective.name=contrast\ncontrast.loss=clip\n", "subject or time");
 }
 
