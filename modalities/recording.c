@@ -42,6 +42,22 @@ sn_status sn_recording_create(const sn_recording_vtable *vtable, const char *for
   return SN_OK;
 }
 
+sn_status sn_recording_create_file(const sn_recording_vtable *vtable, const char *format, void *self, const sn_folder *folder,
+                                   const char *name, sn_stream **stream, sn_recording **out, sn_error *err) {
+  sn_recording *recording = NULL;
+  sn_status status = sn_recording_create(vtable, format, self, &recording, err);
+  if (status != SN_OK) {
+    sn_recording alone = {.self = self};
+    vtable->destroy(&alone);
+    return status;
+  }
+  status = sn_folder_open(folder, name, stream, err);
+  if (status == SN_OK) status = sn_recording_add_file(recording, name, err);
+  if (status == SN_OK) *out = recording;
+  else sn_recording_destroy(recording);
+  return status;
+}
+
 sn_status sn_recording_set_channels(sn_recording *recording, int64_t n, sn_error *err) {
   sn_free(recording->channels);
   recording->channels = NULL;

@@ -38,8 +38,8 @@ typedef struct sn_channel {
   double sidecar_scale;            /* a sidecar named unit or type: what the reader gives is multiplied by this; 0: none */
   bool calibration_assumed;        /* gain, or baseline, was not stated */
   bool uncalibrated;               /* physical values are refused (SN_E_UNSUPPORTED) */
-  bool no_calibration;             /* they stay refused whatever unit is stated elsewhere: an empty range, a gain of 0, a trigger word;
-                                      only the reader sets it, nothing clears it */
+  bool no_calibration;             /* they stay refused whatever unit is stated elsewhere (an empty range, a gain of 0, a
+                                      trigger word): only the reader sets it, nothing clears it */
   bool bad;
   bool has_position, has_orientation;
   double position_m[3];            /* metres, in `frame` */
@@ -172,17 +172,19 @@ typedef struct sn_format {
 extern const sn_format *const sn_formats[];
 extern const int64_t sn_n_formats;
 
-/* A recording that is a folder of its own (sn_format.folder): *entry is the file in it that is opened, in a fresh string; NULL where
- * path is no such folder. SN_E_FORMAT where the folder holds no entry, or several and none of the folder's own name. */
+/* A recording that is a folder of its own (sn_format.folder): *entry is the file in it that is opened, in a fresh
+ * string; NULL where path is no such folder. SN_E_FORMAT where the folder holds no entry, or several and none of the
+ * folder's own name. */
 SN_MUST_CHECK sn_status sn_recording_entry(const char *path, char **entry, sn_error *err);
-/* The same by name alone: the length of "a/x.ds" in "a/x.ds/y/z", the outermost such folder on the way to a file; 0 where there is none.
- * *format (may be NULL): whose it is. */
+/* The same by name alone: the length of "a/x.ds" in "a/x.ds/y/z", the outermost such folder on the way to a file; 0
+ * where there is none. *format (may be NULL): whose it is. */
 int64_t sn_recording_folder(const char *path, const sn_format **format);
 
-/* The field of an SN_E_UNSUPPORTED error about a sound file that is no recording and stands beside them (averages, events, covariances,
- * transforms, ...): an index does not list it. */
+/* The field of an SN_E_UNSUPPORTED error about a sound file that is no recording and stands beside them (averages, events,
+ * covariances, transforms, ...): an index does not list it. */
 #define SN_FIELD_NO_RECORDING "no recording"
-/* Sniffs and opens a path: a file, or a folder that is a recording. For a file that belongs to a header beside it (x.dat, x.mat of x.hea) the header is opened.
+/* Sniffs and opens a path: a file, or a folder that is a recording. For a file that belongs to a header beside it (x.dat,
+ * x.mat of x.hea) the header is opened.
  * Zero samples, zero channels are SN_E_CORRUPT; annotations without a signal are SN_E_UNSUPPORTED, unless
  * allow_no_signal. options may be NULL (strict). */
 SN_MUST_CHECK sn_status sn_recording_open(const char *path, const sn_open_options *options, sn_recording **out,
@@ -192,6 +194,11 @@ void sn_recording_destroy(sn_recording *recording); /* accepts NULL */
 /* For readers: an empty recording (age NaN, rate 0/1) and room for its channels. vtable->destroy frees `self` only. */
 SN_MUST_CHECK sn_status sn_recording_create(const sn_recording_vtable *vtable, const char *format, void *self,
                                             sn_recording **out, sn_error *err);
+/* The same for a reader of one file: opens it into *stream (which `self` holds and vtable->destroy closes) and notes it.
+ * `self` belongs to the recording from the call on, also when it fails: vtable->destroy has released it then. */
+SN_MUST_CHECK sn_status sn_recording_create_file(const sn_recording_vtable *vtable, const char *format, void *self,
+                                                 const sn_folder *folder, const char *name, sn_stream **stream,
+                                                 sn_recording **out, sn_error *err);
 /* For readers: one more of recording->files (copied); a name that is there already is left as it is. */
 SN_MUST_CHECK sn_status sn_recording_add_file(sn_recording *recording, const char *name, sn_error *err);
 SN_MUST_CHECK sn_status sn_recording_set_channels(sn_recording *recording, int64_t n, sn_error *err);

@@ -50,6 +50,16 @@ typedef struct golden_file {
   const golden_text *texts;
 } golden_file;
 
+/* The folder of real recordings; skips the test where there is none. */
+static inline const char *golden_data_folder(void) {
+  const char *folder = getenv("SONDE_DATA");
+  if (folder == NULL || folder[0] == '\0') {
+    print_message("SONDE_DATA is not set\n");
+    skip();
+  }
+  return folder;
+}
+
 static inline bool golden_near(double a, double b, double tolerance) {
   return isfinite(a) && isfinite(b) && fabs(a - b) <= tolerance;
 }

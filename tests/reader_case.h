@@ -1,5 +1,5 @@
-/* What every test of a reader does to files in memory beyond opening them: each allocation fails, each byte is changed. Include in one
- * test program only (alloc_fault.h). */
+/* What every test of a reader does to files in memory beyond opening them: each allocation fails, each byte is changed.
+ * Include in one test program only (alloc_fault.h). */
 #ifndef SN_TESTS_READER_CASE_H
 #define SN_TESTS_READER_CASE_H
 

@@ -1,47 +1,18 @@
 /* needs: full */
 /* 4D recordings: against MNE, and damage of a recording made by hand. */
 #include "meg_golden.h"
-#include "format_case.h"
-#include "alloc_fault.h"
-#include "fuzz_recording.h"
+#include "put_bytes.h"
+#include "reader_case.h"
 
 #include "golden/bti_golden.h"
 
 extern const sn_format sn_format_bti;
 
-static const char *data_folder(void) {
-  const char *folder = getenv("SONDE_DATA");
-  if (folder == NULL || folder[0] == '\0') {
-    print_message("SONDE_DATA is not set\n");
-    skip();
-  }
-  return folder;
-}
-
-static void real_file(void **state) { golden_check(data_folder(), &BTI_GOLDEN[0]); }
+static void real_file(void **state) { golden_check(golden_data_folder(), &BTI_GOLDEN[0]); }
 
 /* By hand: a magnetometer (place 1 in a frame) and a trigger (place 0), two epochs of 3 and 2 frames of int16. */
 enum { DATA = 24, EPOCHS = DATA + 96, CHANNELS = EPOCHS + 112, PDF_SIZE = CHANNELS + 208 + 8, CONFIG_SIZE = 112 + 128 + 104 + 8 + 96 + 320 + 96 + 80 };
 static uint8_t pdf[PDF_SIZE], config[CONFIG_SIZE], shape[136];
-
-static void set16(uint8_t *p, int v) {
-  p[0] = (uint8_t)(v >> 8);
-  p[1] = (uint8_t)v;
-}
-static void set32(uint8_t *p, int32_t v) {
-  for (int i = 0; i < 4; i++) p[i] = (uint8_t)((uint32_t)v >> (24 - 8 * i));
-}
-static void setf(uint8_t *p, float v) {
-  int32_t bits;
-  memcpy(&bits, &v, sizeof bits);
-  set32(p, bits);
-}
-static void setd(uint8_t *p, double v) {
-  uint64_t bits;
-  memcpy(&bits, &v, sizeof bits);
-  set32(p, (int32_t)(bits >> 32));
-  set32(p + 4, (int32_t)bits);
-}
 
 static void make(void) {
   static const int TRIGGER[5] = {0, 4, 0, 4, 6}, FIELD[5] = {1, -2, 3, -4, 5};
@@ -49,50 +20,50 @@ static void make(void) {
   memset(config, 0, sizeof config);
   memset(shape, 0, sizeof shape);
   for (int k = 0; k < 5; k++) {
-    set16(pdf + 4 * k, TRIGGER[k]);
-    set16(pdf + 4 * k + 2, FIELD[k]);
+    put_be16(pdf + 4 * k, TRIGGER[k]);
+    put_be16(pdf + 4 * k + 2, FIELD[k]);
   }
-  set16(pdf + DATA, 1);
-  set16(pdf + DATA + 8, 1);
-  set32(pdf + DATA + 12, 2);
-  setf(pdf + DATA + 28, 0.001f);
-  set16(pdf + DATA + 52, 2);
-  set32(pdf + EPOCHS, 3);
-  set32(pdf + EPOCHS + 56, 2);
+  put_be16(pdf + DATA, 1);
+  put_be16(pdf + DATA + 8, 1);
+  put_be32(pdf + DATA + 12, 2);
+  put_be_f32(pdf + DATA + 28, 0.001f);
+  put_be16(pdf + DATA + 52, 2);
+  put_be32(pdf + EPOCHS, 3);
+  put_be32(pdf + EPOCHS + 56, 2);
   for (int c = 0; c < 2; c++) {
     uint8_t *ch = pdf + CHANNELS + 104 * c;
     memcpy(ch, c == 0 ? "A1" : "TRIGGER", c == 0 ? 2 : 7);
-    set16(ch + 16, 10 + c);
-    setf(ch + 20, 1);
+    put_be16(ch + 16, 10 + c);
+    put_be_f32(ch + 20, 1);
     memcpy(ch + 24, c == 0 ? "T" : "bit", c == 0 ? 1 : 3);
-    set32(ch + 64, 1 - c);
+    put_be32(ch + 64, 1 - c);
   }
-  set32(pdf + PDF_SIZE - 4, DATA);
-  set16(config + 56, 60);
-  set16(config + 58, 2);
-  set16(config + 68, 1);
-  set16(config + 70, 1);
-  set32(config + 112 + 128 + 64, 8); /* a block of 8 bytes */
+  put_be32(pdf + PDF_SIZE - 4, DATA);
+  put_be16(config + 56, 60);
+  put_be16(config + 58, 2);
+  put_be16(config + 68, 1);
+  put_be16(config + 70, 1);
+  put_be32(config + 112 + 128 + 64, 8); /* a block of 8 bytes */
   uint8_t *a = config + 112 + 128 + 104 + 8, *device = a + 96, *t = device + 320;
   memcpy(a, "A1", 2);
-  set16(a + 16, 10);
-  set16(a + 18, 1);
-  setf(a + 24, 2);
-  setf(a + 28, -1e-14f);
+  put_be16(a + 16, 10);
+  put_be16(a + 18, 1);
+  put_be_f32(a + 24, 2);
+  put_be_f32(a + 28, -1e-14f);
   for (int i = 0; i < 3; i++) {
-    setd(device + 48 + 32 * i + 8 * i, 1);
-    setd(device + 48 + 32 * i + 24, 0.1 * (i + 1));
-    setd(device + 48 + 96 + 8 * i, 1);
+    put_be_f64(device + 48 + 32 * i + 8 * i, 1);
+    put_be_f64(device + 48 + 32 * i + 24, 0.1 * (i + 1));
+    put_be_f64(device + 48 + 96 + 8 * i, 1);
   }
-  set16(device + 178, 1); /* a loop: 216 + 104 */
+  put_be16(device + 178, 1); /* a loop: 216 + 104 */
   memcpy(t, "TRIGGER", 7);
-  set16(t + 16, 11);
-  set16(t + 18, 5);
-  setf(t + 24, 1);
-  setf(t + 28, 1);
-  setd(shape + 16 + 8, 0.07);      /* left ear point: y to the left */
-  setd(shape + 16 + 24 + 8, -0.07);
-  setd(shape + 16 + 48, 0.1);      /* nasion: x forwards */
+  put_be16(t + 16, 11);
+  put_be16(t + 18, 5);
+  put_be_f32(t + 24, 1);
+  put_be_f32(t + 28, 1);
+  put_be_f64(shape + 16 + 8, 0.07);      /* left ear point: y to the left */
+  put_be_f64(shape + 16 + 24 + 8, -0.07);
+  put_be_f64(shape + 16 + 48, 0.1);      /* nasion: x forwards */
 }
 
 static format_case opened(bool with_shape) {
@@ -142,8 +113,8 @@ static void damage(void **state) {
   for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
     make();
     uint8_t *file = CASES[i].file == 0 ? pdf : CASES[i].file == 1 ? config : shape;
-    if (CASES[i].bytes == 2) set16(file + CASES[i].at, CASES[i].value);
-    else set32(file + CASES[i].at, CASES[i].value);
+    if (CASES[i].bytes == 2) put_be16(file + CASES[i].at, CASES[i].value);
+    else put_be32(file + CASES[i].at, CASES[i].value);
     format_case c = opened(true);
     if (c.status != SN_E_CORRUPT || strstr(c.err.message, CASES[i].word) == NULL)
       fail_msg("case %d: %s: %s", (int)i, sn_status_name(c.status), c.status != SN_OK ? c.err.message : "");
@@ -158,40 +129,23 @@ static void damage(void **state) {
 
 static void cut_everywhere(void **state) {
   make();
-  format_case c = {0};
-  case_file(&c, "c,rfDC", pdf, sizeof pdf);
-  case_file(&c, "config", config, sizeof config);
-  case_file(&c, "hs_file", shape, sizeof shape);
+  format_case c = opened(true);
+  case_close(&c);
   for (int file = 0; file < 3; file++) case_truncate(&c, &sn_format_bti, file);
 }
 
 static void allocations_fail(void **state) {
   make();
-  for (fault_begin(); fault_next();) {
-    format_case c = opened(true);
-    sn_annotations *list = NULL;
-    sn_status status = c.status;
-    if (status == SN_OK) status = sn_recording_annotations(c.recording, NULL, &list, &c.err);
-    fault_check(status);
-    sn_annotations_destroy(list);
-    case_close(&c);
-  }
+  format_case c = opened(true);
+  case_close(&c);
+  case_allocations(&c, &sn_format_bti, false);
 }
 
-/* Every byte of the three files changed in turn, all read. */
 static void changed_bits(void **state) {
   make();
-  static uint8_t input[4096];
-  int head = snprintf((char *)input, sizeof input, "c,rfDC %d\nconfig %d\nhs_file %d\n\n", (int)sizeof pdf, (int)sizeof config, (int)sizeof shape);
-  memcpy(input + head, pdf, sizeof pdf);
-  memcpy(input + head + sizeof pdf, config, sizeof config);
-  memcpy(input + head + sizeof pdf + sizeof config, shape, sizeof shape);
-  int size = head + (int)(sizeof pdf + sizeof config + sizeof shape);
-  for (int at = head; at < size; at++) {
-    input[at] ^= (uint8_t)(1 << at % 8);
-    fuzz_recording(&sn_format_bti, "c,rfDC", input, (size_t)size);
-    input[at] ^= (uint8_t)(1 << at % 8);
-  }
+  format_case c = opened(true);
+  case_close(&c);
+  case_change_bits(&c, &sn_format_bti, 1);
 }
 
 int main(void) {

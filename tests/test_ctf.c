@@ -105,7 +105,8 @@ static void what_the_header_says(void **state) {
   assert_string_equal(note(r, "highpass_hz"), "0.5");
   assert_string_equal(note(r, "trials"), "3 of 6 samples, sync point at 2");
   assert_true(r->n_segments == 2 && r->segments[0].n_frames == 12 && r->segments[1].n_frames == 6);
-  assert_true(r->segments[1].start_frame == 12 + CTF_GAP && golden_near(r->segments[1].start_s, (12 + CTF_GAP) / 1200.0, 1e-15));
+  assert_true(r->segments[1].start_frame == 12 + CTF_GAP &&
+              golden_near(r->segments[1].start_s, (12 + CTF_GAP) / 1200.0, 1e-15));
   int32_t stored[12];
   assert_int_equal(sn_recording_read_stored(r, 2, 0, 0, 12, stored, NULL), SN_OK); /* across two trials */
   for (int k = 0; k < 12; k++) assert_int_equal(stored[k], ctf_case_sample(2, k / 6, k % 6));
@@ -137,9 +138,13 @@ static void no_names(void **state) {
 static void dates(void **state) {
   static const struct {
     const char *date, *time, *expected;
-  } CASES[] = {{"11/12/2008", "14:05", "2008-12-11T14:05:00"}, {"2008/12/11", "14:05:09", "2008-12-11T14:05:09"},
-               {"Tue, Nov 11, 2008", "14:05:09", "2008-11-11T14:05:09"}, {"14:05:09", "11/12/2008", "2008-12-11T14:05:09"},
-               {"11-Foo-2008", "14:05", ""}, {"40/12/2008", "14:05", ""}, {"", "", ""}};
+  } CASES[] = {{"11/12/2008", "14:05", "2008-12-11T14:05:00"},
+               {"2008/12/11", "14:05:09", "2008-12-11T14:05:09"},
+               {"Tue, Nov 11, 2008", "14:05:09", "2008-11-11T14:05:09"},
+               {"14:05:09", "11/12/2008", "2008-12-11T14:05:09"},
+               {"11-Foo-2008", "14:05", ""},
+               {"40/12/2008", "14:05", ""},
+               {"", "", ""}};
   for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
     ctf_case_make(&made);
     memset(made.res4 + 778, 0, 510);
@@ -154,8 +159,8 @@ static void dates(void **state) {
 
 static void gains(void **state) {
   ctf_case_make(&made);
-  put_be_f64(made.res4 + CTF_RECORDS + 24, 4);                 /* the input's gain counts too */
-  put_be_f64(made.res4 + CTF_RECORDS + 1328 + 16, 0);          /* switched off */
+  put_be_f64(made.res4 + CTF_RECORDS + 24, 4);        /* the input's gain counts too */
+  put_be_f64(made.res4 + CTF_RECORDS + 1328 + 16, 0); /* switched off */
   put_be_f64(made.res4 + CTF_RECORDS + 2 * 1328 + 16, NAN);
   format_case c = opened(false);
   case_must(&c);
@@ -202,16 +207,19 @@ static void places(void **state) {
   assert_null(case_warning(&c, "head_position"));
   case_close(&c);
   c = without(CTF_FILE_HC, -1); /* without the coils: the dewar for this one, the head's table turned for the others */
-  assert_true(c.recording->channels[0].frame == SN_FRAME_DEVICE && golden_near(c.recording->channels[0].position_m[0], -0.04, 1e-12));
+  assert_true(c.recording->channels[0].frame == SN_FRAME_DEVICE &&
+              golden_near(c.recording->channels[0].position_m[0], -0.04, 1e-12));
   const double *p = c.recording->channels[1].position_m;
   double in_head[3];
   ctf_case_to_head((const double[3]){4, 3, 8}, true, in_head);
-  assert_true(c.recording->channels[1].frame == SN_FRAME_HEAD && golden_near(p[0], -in_head[1] / 100, 1e-12) && golden_near(p[1], in_head[0] / 100, 1e-12));
+  assert_true(c.recording->channels[1].frame == SN_FRAME_HEAD && golden_near(p[0], -in_head[1] / 100, 1e-12) &&
+              golden_near(p[1], in_head[0] / 100, 1e-12));
   assert_non_null(case_warning(&c, "head_frame"));
   case_close(&c);
   ctf_case_make(&made);
   c = without(CTF_FILE_EEG, -1); /* electrodes stand in the first table, in the head */
-  assert_true(golden_near(c.recording->channels[5].position_m[2], 0.09, 1e-12) && c.recording->channels[5].frame == SN_FRAME_HEAD);
+  assert_true(golden_near(c.recording->channels[5].position_m[2], 0.09, 1e-12) &&
+              c.recording->channels[5].frame == SN_FRAME_HEAD);
   case_close(&c);
   put_be_f64(made.res4 + CTF_RECORDS + 688, 99);
   c = without(-1, -1);
@@ -275,8 +283,10 @@ static sn_annotations *listed(const format_case *c, const char *which) {
 }
 
 static const char CLASSES[] =
-    "PATH OF DATASET:\n/data/x.ds\n\n\nNUMBER OF CLASSES:\n2\n\n\nCLASSGROUPID:\n+3\nNAME:\nBAD\nCOMMENT:\n\nNUMBER OF TRIALS:\n0\n"
-    "LIST OF TRIALS:\nTRIAL NUMBER\n\n\nCLASSGROUPID:\n+3\nNAME:\nGr\xF6\xDF" "e\nNUMBER OF TRIALS:\n3\nLIST OF TRIALS:\nTRIAL NUMBER\n"
+    "PATH OF DATASET:\n/data/x.ds\n\n\nNUMBER OF CLASSES:\n2\n\n\nCLASSGROUPID:\n+3\nNAME:\nBAD\nCOMMENT:\n\nNUMBER OF "
+    "TRIALS:\n0\n"
+    "LIST OF TRIALS:\nTRIAL NUMBER\n\n\nCLASSGROUPID:\n+3\nNAME:\nGr\xF6\xDF"
+    "e\nNUMBER OF TRIALS:\n3\nLIST OF TRIALS:\nTRIAL NUMBER\n"
     "                  +0\n                  +2\n                  +7\n";
 
 static void lists(void **state) {
@@ -289,7 +299,8 @@ static void lists(void **state) {
   sn_annotations *list = listed(&c, "classes");
   assert_int_equal(list->n, 2);
   assert_string_equal(list->items[0].text, "Größe");
-  assert_true(list->items[0].sample == 0 && list->items[1].sample == 12 + CTF_GAP && golden_near(list->items[1].duration_s, 6 / 1200.0, 1e-15));
+  assert_true(list->items[0].sample == 0 && list->items[1].sample == 12 + CTF_GAP &&
+              golden_near(list->items[1].duration_s, 6 / 1200.0, 1e-15));
   assert_string_equal(list->warnings[0].code, "annotation_beyond_end"); /* trial 7 */
   sn_annotations_destroy(list);
   list = listed(&c, "markers");
@@ -311,17 +322,27 @@ static void damaged_lists(void **state) {
   static const struct {
     int file;
     const char *text, *word;
-  } CASES[] = {{CTF_FILE_MARKERS, "NUMBER OF MARKERS:\n2\nNAME:\na\nNUMBER OF SAMPLES:\n0\nLIST OF SAMPLES:\n", "announces 2 lists and holds 1"},
-               {CTF_FILE_MARKERS, "NUMBER OF MARKERS:\nx\n", "a count"}, {CTF_FILE_MARKERS, "NUMBER OF MARKERS:\n-1\n", "a count"},
-               {CTF_FILE_MARKERS, "NUMBER OF MARKERS:\n1\nNAME:\na\nNUMBER OF SAMPLES:\n2\nLIST OF SAMPLES:\nTITLE\n0 0.1\n", "line 9"},
-               {CTF_FILE_MARKERS, "NUMBER OF MARKERS:\n1\nNAME:\na\nNUMBER OF SAMPLES:\n1\nLIST OF SAMPLES:\nTITLE\n0\n", "a time"},
-               {CTF_FILE_MARKERS, "NUMBER OF MARKERS:\n1\nNUMBER OF SAMPLES:\n1\nLIST OF SAMPLES:\nTITLE\n0 0\n", "without name"},
-               {CTF_FILE_MARKERS, "NUMBER OF MARKERS:\n1\nNAME:\na\nNUMBER OF SAMPLES:\n9000000000000\nLIST OF SAMPLES:\nT\n0 0\n", "a time"},
-               {CTF_FILE_MARKERS, "", "announces -1"}, {CTF_FILE_SEGMENTS, "1 0.5\n", "line 1"}, {CTF_FILE_SEGMENTS, "\n1 0.5 0.1\n", "line 2"},
-               {CTF_FILE_SEGMENTS, "one 0 1\n", "line 1"}};
+  } CASES[] = {
+      {CTF_FILE_MARKERS, "NUMBER OF MARKERS:\n2\nNAME:\na\nNUMBER OF SAMPLES:\n0\nLIST OF SAMPLES:\n",
+       "announces 2 lists and holds 1"},
+      {CTF_FILE_MARKERS, "NUMBER OF MARKERS:\nx\n", "a count"},
+      {CTF_FILE_MARKERS, "NUMBER OF MARKERS:\n-1\n", "a count"},
+      {CTF_FILE_MARKERS, "NUMBER OF MARKERS:\n1\nNAME:\na\nNUMBER OF SAMPLES:\n2\nLIST OF SAMPLES:\nTITLE\n0 0.1\n",
+       "line 9"},
+      {CTF_FILE_MARKERS, "NUMBER OF MARKERS:\n1\nNAME:\na\nNUMBER OF SAMPLES:\n1\nLIST OF SAMPLES:\nTITLE\n0\n",
+       "a time"},
+      {CTF_FILE_MARKERS, "NUMBER OF MARKERS:\n1\nNUMBER OF SAMPLES:\n1\nLIST OF SAMPLES:\nTITLE\n0 0\n",
+       "without name"},
+      {CTF_FILE_MARKERS,
+       "NUMBER OF MARKERS:\n1\nNAME:\na\nNUMBER OF SAMPLES:\n9000000000000\nLIST OF SAMPLES:\nT\n0 0\n", "a time"},
+      {CTF_FILE_MARKERS, "", "announces -1"},
+      {CTF_FILE_SEGMENTS, "1 0.5\n", "line 1"},
+      {CTF_FILE_SEGMENTS, "\n1 0.5 0.1\n", "line 2"},
+      {CTF_FILE_SEGMENTS, "one 0 1\n", "line 1"}};
   for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
     ctf_case_make(&made);
-    snprintf(CASES[i].file == CTF_FILE_MARKERS ? made.markers : made.segments, 64 + (CASES[i].file == CTF_FILE_MARKERS) * 900, "%s", CASES[i].text);
+    snprintf(CASES[i].file == CTF_FILE_MARKERS ? made.markers : made.segments,
+             64 + (CASES[i].file == CTF_FILE_MARKERS) * 900, "%s", CASES[i].text);
     format_case c = opened(false);
     case_must(&c);
     sn_annotations *list = NULL;
@@ -340,12 +361,23 @@ static void damage(void **state) {
     int64_t value;
     sn_status status;
     const char *word;
-  } CASES[] = {{0, 1, 'X', SN_E_FORMAT, "MEG41RS"}, {1288, 4, 0, SN_E_CORRUPT, "0 samples"}, {1288, 4, 0x7FFFFFFF, SN_E_CORRUPT, "ends inside"},
-               {1292, 2, -1, SN_E_CORRUPT, "-1 channels"}, {1292, 2, 32767, SN_E_CORRUPT, "32767 channels"}, {1312, 2, 0, SN_E_CORRUPT, "0 trials"},
-               {1312, 2, 4, SN_E_CORRUPT, "there are 3"}, {1316, 4, 7, SN_E_CORRUPT, "sync point"}, {1316, 4, -1, SN_E_CORRUPT, "sync point"},
-               {1296, 4, 0x7FF80000, SN_E_CORRUPT, "Hz"}, {1296, 4, 0, SN_E_CORRUPT, "0 Hz"}, {1836, 4, -1, SN_E_CORRUPT, "description"},
-               {1836, 4, 0x7FFFFFFF, SN_E_CORRUPT, ""}, {CTF_FILTERS, 2, -1, SN_E_CORRUPT, "-1 filters"}, {CTF_FILTERS, 2, 32767, SN_E_CORRUPT, ""},
-               {CTF_FILTERS + 18, 2, -1, SN_E_CORRUPT, "parameters"}, {CTF_FILTERS + 18, 2, 32767, SN_E_CORRUPT, ""}};
+  } CASES[] = {{0, 1, 'X', SN_E_FORMAT, "MEG41RS"},
+               {1288, 4, 0, SN_E_CORRUPT, "0 samples"},
+               {1288, 4, 0x7FFFFFFF, SN_E_CORRUPT, "ends inside"},
+               {1292, 2, -1, SN_E_CORRUPT, "-1 channels"},
+               {1292, 2, 32767, SN_E_CORRUPT, "32767 channels"},
+               {1312, 2, 0, SN_E_CORRUPT, "0 trials"},
+               {1312, 2, 4, SN_E_CORRUPT, "there are 3"},
+               {1316, 4, 7, SN_E_CORRUPT, "sync point"},
+               {1316, 4, -1, SN_E_CORRUPT, "sync point"},
+               {1296, 4, 0x7FF80000, SN_E_CORRUPT, "Hz"},
+               {1296, 4, 0, SN_E_CORRUPT, "0 Hz"},
+               {1836, 4, -1, SN_E_CORRUPT, "description"},
+               {1836, 4, 0x7FFFFFFF, SN_E_CORRUPT, ""},
+               {CTF_FILTERS, 2, -1, SN_E_CORRUPT, "-1 filters"},
+               {CTF_FILTERS, 2, 32767, SN_E_CORRUPT, ""},
+               {CTF_FILTERS + 18, 2, -1, SN_E_CORRUPT, "parameters"},
+               {CTF_FILTERS + 18, 2, 32767, SN_E_CORRUPT, ""}};
   for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
     ctf_case_make(&made);
     put_be(made.res4 + CASES[i].at, (uint64_t)CASES[i].value, CASES[i].bytes);
@@ -436,10 +468,21 @@ static int set_up(void **state) { return mkdtemp(root) == NULL; }
 static int tear_down(void **state) { return sn_remove_tree(root, NULL) != SN_OK; }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(both_writers_agree), cmocka_unit_test(as_mne_reads_it), cmocka_unit_test(what_the_header_says),
-      cmocka_unit_test(no_names), cmocka_unit_test(dates), cmocka_unit_test(gains), cmocka_unit_test(places), cmocka_unit_test(trials),
-      cmocka_unit_test(lists), cmocka_unit_test(damaged_lists), cmocka_unit_test(damage), cmocka_unit_test(damaged_texts),
-      cmocka_unit_test(cut_data), cmocka_unit_test(cut_everywhere), cmocka_unit_test(allocations_fail), cmocka_unit_test(changed_bits)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(both_writers_agree),
+                                     cmocka_unit_test(as_mne_reads_it),
+                                     cmocka_unit_test(what_the_header_says),
+                                     cmocka_unit_test(no_names),
+                                     cmocka_unit_test(dates),
+                                     cmocka_unit_test(gains),
+                                     cmocka_unit_test(places),
+                                     cmocka_unit_test(trials),
+                                     cmocka_unit_test(lists),
+                                     cmocka_unit_test(damaged_lists),
+                                     cmocka_unit_test(damage),
+                                     cmocka_unit_test(damaged_texts),
+                                     cmocka_unit_test(cut_data),
+                                     cmocka_unit_test(cut_everywhere),
+                                     cmocka_unit_test(allocations_fail),
+                                     cmocka_unit_test(changed_bits)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

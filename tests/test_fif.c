@@ -7,21 +7,12 @@
 
 enum { N_SMALL = sizeof FIF_SMALL_GOLDEN / sizeof FIF_SMALL_GOLDEN[0], N_REAL = sizeof FIF_GOLDEN / sizeof FIF_GOLDEN[0] };
 
-static const char *data_folder(void) {
-  const char *folder = getenv("SONDE_DATA");
-  if (folder == NULL || folder[0] == '\0') {
-    print_message("SONDE_DATA is not set\n");
-    skip();
-  }
-  return folder;
-}
-
 static void small_files(void **state) {
   for (int i = 0; i < N_SMALL; i++) golden_check(SONDE_SOURCE_DIR "/tests/corpus/fif", &FIF_SMALL_GOLDEN[i]);
 }
 
 static void real_files(void **state) {
-  const char *folder = data_folder();
+  const char *folder = golden_data_folder();
   for (int i = 0; i < N_REAL; i++) golden_check(folder, &FIF_GOLDEN[i]);
 }
 
@@ -77,7 +68,7 @@ static void other_files(void **state) {
                {"eeg/mutated/fif/tag_size_negative-eve.fif", SN_E_CORRUPT, "size -8"},
                {"eeg/mutated/fif/truncated_in_tag-eve.fif", SN_E_CORRUPT, "only 371 more"},
                {"eeg/mutated/fif/truncated_data_buffer_raw.fif", SN_E_CORRUPT, "327760 bytes"}};
-  const char *folder = data_folder();
+  const char *folder = golden_data_folder();
   char path[1024];
   sn_recording *r = NULL;
   sn_error err;

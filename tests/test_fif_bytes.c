@@ -2,7 +2,7 @@
 /* FIF files made by hand: storage, gaps, parts, and damage of every kind. */
 #include "fif_case.h"
 
-#include "alloc_fault.h"
+#include "reader_case.h"
 
 static fif_bytes one, two;
 
@@ -279,15 +279,10 @@ static void cut_everywhere(void **state) {
 
 static void allocations_fail(void **state) {
   two_parts(19, "x_raw-1.fif");
-  for (fault_begin(); fault_next();) {
-    format_case c = open_parts("x_raw-1.fif", false);
-    sn_annotations *list = NULL;
-    sn_status status = c.status;
-    if (status == SN_OK) status = sn_recording_annotations(c.recording, NULL, &list, &c.err);
-    fault_check(status);
-    sn_annotations_destroy(list);
-    case_close(&c);
-  }
+  format_case c = {0};
+  case_file(&c, "x_raw-1.fif", two.at, two.n); /* opened from its second part */
+  case_file(&c, "x_raw.fif", one.at, one.n);
+  case_allocations(&c, &sn_format_fif, false);
 }
 
 /* The id of a person is what the hospital wrote, but never one of the names beside it, in whatever spelling. */

@@ -1,5 +1,6 @@
 /* needs: full */
-/* MEG recordings in trees: a folder NAME.ds is one recording, in BIDS and anywhere; what is in it has no line of its own. */
+/* MEG recordings in trees: a folder NAME.ds is one recording, in BIDS and anywhere; what is in it has no line of its
+ * own. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,7 +36,8 @@ static void write_set(const char *root, const char *folder, const char *stem) {
 }
 
 static void bids(void **state) {
-  static const char FOLDER[] = "sub-1/meg/sub-1_task-rest_meg.ds", PATH[] = "sub-1/meg/sub-1_task-rest_meg.ds/sub-1_task-rest_meg.res4";
+  static const char FOLDER[] = "sub-1/meg/sub-1_task-rest_meg.ds",
+                    PATH[] = "sub-1/meg/sub-1_task-rest_meg.ds/sub-1_task-rest_meg.res4";
   char *root = cohort_directory(), path[512];
   ctf_case_make(&made);
   cohort_write_text(root, "dataset_description.json", "{\"Name\":\"x\",\"BIDSVersion\":\"1.9.0\"}");
@@ -43,7 +45,8 @@ static void bids(void **state) {
   write_set(root, FOLDER, "sub-1_task-rest_meg");
   write_set(root, "sub-1/meg/sub-1_task-rest_meg.ds/hz.ds", "hz"); /* a measurement of the head's place within */
   write_file(root, FOLDER, "notes.edf", "no EDF", 6);
-  cohort_write_text(root, "sub-1/meg/sub-1_task-rest_channels.tsv", "name\ttype\tunits\tstatus\nMLC11-1609\tMEGGRADAXIAL\tT\tgood\nCz\tEEG\tV\tbad\n");
+  cohort_write_text(root, "sub-1/meg/sub-1_task-rest_channels.tsv",
+                    "name\ttype\tunits\tstatus\nMLC11-1609\tMEGGRADAXIAL\tT\tgood\nCz\tEEG\tV\tbad\n");
   cohort_write_text(root, "sub-1/meg/sub-1_task-rest_events.tsv", "onset\tduration\ttrial_type\n0.0025\t0\tgo\n");
   sn_manifest *m = cohort_index(root);
   assert_int_equal(m->n, 1);
@@ -85,10 +88,14 @@ static void plain(void **state) {
   write_set(root, "a/old.ds", "before"); /* renamed on the outside only */
   write_set(root, "a/two.ds", "two");
   write_file(root, "a/two.ds", "two-backup.res4", made.res4, sizeof made.res4);
-  cohort_write(root, &(cohort_record){.folder = "a/plain.ds", .name = "x", .seconds = 12, .rate = 250, .n_leads = 2, .number = 1}); /* no CTF */
+  cohort_write(
+      root,
+      &(cohort_record){
+          .folder = "a/plain.ds", .name = "x", .seconds = 12, .rate = 250, .n_leads = 2, .number = 1}); /* no CTF */
   write_file(root, "a/lost.ds", "lost.meg4", made.meg4, sizeof made.meg4); /* its header is gone */
   sn_manifest *m = cohort_index(root);
-  static const char *const PATHS[] = {"a/lost.ds/lost.meg4", "a/old.ds/before.res4", "a/one.ds/one.res4", "a/plain.ds/x.hea", "a/two.ds/two.res4"};
+  static const char *const PATHS[] = {"a/lost.ds/lost.meg4", "a/old.ds/before.res4", "a/one.ds/one.res4",
+                                      "a/plain.ds/x.hea", "a/two.ds/two.res4"};
   for (int64_t i = 0; i < m->n && i < 5; i++) assert_string_equal(m->rows[i].path, PATHS[i]);
   assert_int_equal(m->n, 5);
   assert_int_equal(m->n_ok, 4);
@@ -103,10 +110,12 @@ static void beside_raw(void **state) {
   static const struct {
     const char *name, *word;
     int32_t blocks[3]; /* from the outermost */
-  } FILES[] = {{"a-epo.fif", "epochs", {100, 373}}, {"a-ave.fif", "averages", {100, 102 + 1, 104}}, {"a-eve.fif", "list of events", {361}},
-               {"a-annot.fif", "annotations", {3810}}, {"a-cov.fif", "covariance", {355}}, {"a-fwd.fif", "forward solution", {352}},
-               {"a-src.fif", "source space", {351}}, {"a-trans.fif", "transform", {350}}, {"a-inv.fif", "inverse operator", {356}},
-               {"a-proj.fif", "projectors", {313}}, {"a-bem.fif", "head model", {310}}, {"a-ica.fif", "component analysis", {374}}};
+  } FILES[] = {{"a-epo.fif", "epochs", {100, 373}},      {"a-ave.fif", "averages", {100, 102 + 1, 104}},
+               {"a-eve.fif", "list of events", {361}},   {"a-annot.fif", "annotations", {3810}},
+               {"a-cov.fif", "covariance", {355}},       {"a-fwd.fif", "forward solution", {352}},
+               {"a-src.fif", "source space", {351}},     {"a-trans.fif", "transform", {350}},
+               {"a-inv.fif", "inverse operator", {356}}, {"a-proj.fif", "projectors", {313}},
+               {"a-bem.fif", "head model", {310}},       {"a-ica.fif", "component analysis", {374}}};
   enum { N_FILES = sizeof FILES / sizeof FILES[0] };
   char *root = cohort_directory(), path[512];
   sn_recording *r = NULL;

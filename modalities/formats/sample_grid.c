@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "modalities/formats/many_lanes.h"
 
 enum { BUFFER = 65536, FRAMES_AT_ONCE = 512 };
 
@@ -107,13 +108,6 @@ int64_t sn_grid_time_frame(const sn_recording *r, const sn_grid *grid, int64_t f
 /* ---- decoding ---- */
 
 /* The same bits whatever the instruction set: no contraction, one rounding per operation. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
-    !defined(__SANITIZE_THREAD__)
-#define MANY_LANES __attribute__((optimize("O3", "no-trapping-math"), target_clones("default", "avx2", "avx512f")))
-#else
-#define MANY_LANES
-#endif
-
 static inline uint16_t swap16(uint16_t v) { return (uint16_t)(v << 8 | v >> 8); }
 
 /* n values `stride` bytes apart, little-endian after the optional swap; bytes need no alignment. This machine is

@@ -11,7 +11,15 @@
 #include "modalities/formats/interleaved/interleaved.h"
 #include "modalities/formats/triggers/triggers.h"
 
-enum { COIL_EEG = 1, COIL_GRAD = 5001, COIL_REF_MAG, COIL_REF_GRAD, COIL_REF_GRAD_OFF, MOST_PARTS = 1024, FILE_HEADER = 8 };
+enum {
+  COIL_EEG = 1,
+  COIL_GRAD = 5001,
+  COIL_REF_MAG,
+  COIL_REF_GRAD,
+  COIL_REF_GRAD_OFF,
+  MOST_PARTS = 1024,
+  FILE_HEADER = 8
+};
 static const double MOST_APART_M = 0.005, CLOCK_TICK_S = 0.0004, LONGEST_GAP_S = 7 * 86400.0;
 
 typedef struct opening {
@@ -19,7 +27,7 @@ typedef struct opening {
   sn_recording *r;
   ctf_header h;
   sn_head_frame from_head, from_dewar;
-  bool turned;             /* from_head is only the turning: there were no measured fiducials */
+  bool turned; /* from_head is only the turning: there were no measured fiducials */
   bool tolerant;
 } opening;
 
@@ -33,8 +41,10 @@ static bool is_electrode(int type) { return type == CTF_EEG_REF || type == CTF_E
 static sn_status open_neighbour(const opening *o, const char *extension, sn_stream **stream, sn_error *err) {
   char name[CTF_NAME + 16];
   *stream = NULL;
-  if (extension[0] == '.') snprintf(name, sizeof name, "%s%s", o->self->stem, extension);
-  else snprintf(name, sizeof name, "%s", extension);
+  if (extension[0] == '.')
+    snprintf(name, sizeof name, "%s%s", o->self->stem, extension);
+  else
+    snprintf(name, sizeof name, "%s", extension);
   if (!sn_folder_has(o->self->folder, name)) return SN_OK;
   SN_TRY(sn_folder_open(o->self->folder, name, stream, err));
   sn_status status = sn_recording_add_file(o->r, name, err);
@@ -84,12 +94,13 @@ static sn_status set_unit(const opening *o, int64_t i, sn_error *err) {
   }
   c->uncalibrated = c->no_calibration = true;
   c->bad = true;
-  return sn_recording_warn(o->r, "calibration", c->raw_name, err, "channel '%s': gains %g, %g, %g: it was switched off", c->raw_name,
-                           k->proper, k->q, k->io);
+  return sn_recording_warn(o->r, "calibration", c->raw_name, err, "channel '%s': gains %g, %g, %g: it was switched off",
+                           c->raw_name, k->proper, k->q, k->io);
 }
 
 /* A place in one of the tables, in its frame. false: none. */
-static bool place_of(const ctf_channel *k, const ctf_coil *coils, double position[3], double direction[3], bool *off_diagonal) {
+static bool place_of(const ctf_channel *k, const ctf_coil *coils, double position[3], double direction[3],
+                     bool *off_diagonal) {
   *off_diagonal = false;
   if (sn_dot3(coils[0].position, coils[0].position) == 0) return false;
   memcpy(position, coils[0].position, 3 * sizeof *position);
@@ -109,11 +120,13 @@ static sn_status set_sensor_place(const opening *o, int64_t i, sn_error *err) {
   const ctf_channel *k = &o->h.channels[i];
   sn_channel *c = &o->r->channels[i];
   double position[2][3], direction[2][3], other[3]; /* dewar, head */
-  bool off[2], dewar = place_of(k, k->dewar, position[0], direction[0], &off[0]), head = place_of(k, k->head, position[1], direction[1], &off[1]);
-  c->coil_type = k->type == CTF_MEG_GRAD ? COIL_GRAD
-                 : k->type == CTF_REF_MAG ? COIL_REF_MAG
-                 : k->type != CTF_REF_GRAD ? 0
-                 : (dewar ? off[0] : head && off[1]) ? COIL_REF_GRAD_OFF : COIL_REF_GRAD;
+  bool off[2], dewar = place_of(k, k->dewar, position[0], direction[0], &off[0]),
+               head = place_of(k, k->head, position[1], direction[1], &off[1]);
+  c->coil_type = k->type == CTF_MEG_GRAD             ? COIL_GRAD
+                 : k->type == CTF_REF_MAG            ? COIL_REF_MAG
+                 : k->type != CTF_REF_GRAD           ? 0
+                 : (dewar ? off[0] : head && off[1]) ? COIL_REF_GRAD_OFF
+                                                     : COIL_REF_GRAD;
   if (!dewar && !head) return SN_OK;
   const sn_head_frame *f = head ? &o->from_head : &o->from_dewar;
   c->has_position = c->has_orientation = true;
@@ -134,8 +147,8 @@ static sn_status set_sensor_place(const opening *o, int64_t i, sn_error *err) {
   sn_head_frame_point(&o->from_dewar, position[0], other);
   for (int n = 0; n < 3; n++) far += (other[n] - c->position_m[n]) * (other[n] - c->position_m[n]);
   if (sqrt(far) <= MOST_APART_M) return SN_OK;
-  return sn_recording_warn(o->r, "head_position", c->raw_name, err, "sensor '%s' stands %.1f mm from where the head coils put it",
-                           c->raw_name, 1e3 * sqrt(far));
+  return sn_recording_warn(o->r, "head_position", c->raw_name, err,
+                           "sensor '%s' stands %.1f mm from where the head coils put it", c->raw_name, 1e3 * sqrt(far));
 }
 
 static void set_electrode_place(const opening *o, sn_channel *c, const double head[3]) {
@@ -154,7 +167,7 @@ static sn_sensor_kind kind_of(int type) {
 /* Cleaned names are those without the system's number. */
 static sn_status set_names(const opening *o, sn_error *err) {
   sn_channel *channels = o->r->channels;
-  char (*raw)[SN_CHANNEL_NAME] = NULL;
+  char(*raw)[SN_CHANNEL_NAME] = NULL;
   SN_TRY(sn_alloc(&raw, o->h.n_channels, sizeof *raw, "channel names", err));
   for (int64_t i = 0; i < o->h.n_channels; i++) {
     memcpy(raw[i], channels[i].raw_name, sizeof raw[i]);
@@ -171,7 +184,8 @@ static sn_status note_compensation(const opening *o, sn_error *err) {
   for (int64_t i = 0; i < o->h.n_channels; i++) {
     const ctf_channel *k = &o->h.channels[i];
     if (k->type < CTF_MEG || k->type > CTF_MEG_LAST) continue;
-    if (grade >= 0 && grade != k->grade) return sn_recording_note(o->r, "compensation_grade", err, "differs between channels");
+    if (grade >= 0 && grade != k->grade)
+      return sn_recording_note(o->r, "compensation_grade", err, "differs between channels");
     grade = k->grade;
   }
   return grade >= 0 ? sn_recording_note(o->r, "compensation_grade", err, "%d", grade) : SN_OK;
@@ -214,13 +228,15 @@ static sn_status read_electrodes(const opening *o, sn_error *err) {
     bool good = parts == 5;
     for (int i = 0; i < 3 && good; i++) good = sn_parse_f64(part[2 + i], false, &place[i]);
     if (!good) {
-      status = sn_fail_at(err, SN_E_CORRUPT, -1, number, "electrode", "'%s.eeg', line %lld: number, name and three coordinates are expected",
-                          o->self->stem, (long long)number);
+      status = sn_fail_at(err, SN_E_CORRUPT, -1, number, "electrode",
+                          "'%s.eeg', line %lld: number, name and three coordinates are expected", o->self->stem,
+                          (long long)number);
       break;
     }
     const int64_t c = find_channel(o, part[1]);
     for (int i = 0; i < 3; i++) place[i] /= 100;
-    if (c < 0 || !is_electrode(o->h.channels[c].type) || sn_dot3(place, place) < 1e-4) continue; /* 1 cm from the middle: not measured */
+    if (c < 0 || !is_electrode(o->h.channels[c].type) || sn_dot3(place, place) < 1e-4)
+      continue; /* 1 cm from the middle: not measured */
     set_electrode_place(o, &o->r->channels[c], place);
     placed++;
   }
@@ -242,9 +258,11 @@ static sn_status read_bad_channels(const opening *o, sn_error *err) {
   while (status == SN_OK && (line = sn_ctf_next_line(&rest, &number)) != NULL) {
     const int64_t c = find_channel(o, line);
     if (line[0] == '\0') continue;
-    if (c >= 0) o->r->channels[c].bad = true;
+    if (c >= 0)
+      o->r->channels[c].bad = true;
     else
-      status = sn_recording_warn(o->r, "bad_channel_unknown", line, err, "BadChannels lists '%s', which is none of the channels", line);
+      status = sn_recording_warn(o->r, "bad_channel_unknown", line, err,
+                                 "BadChannels lists '%s', which is none of the channels", line);
   }
   sn_free(bytes);
   sn_free(text);
@@ -254,8 +272,10 @@ static sn_status read_bad_channels(const opening *o, sn_error *err) {
 /* ---- samples: which trials are there ---- */
 
 static void part_name(const ctf_recording *self, int64_t part, char name[CTF_NAME + 16]) {
-  if (part == 0) snprintf(name, CTF_NAME + 16, "%s.meg4", self->stem);
-  else snprintf(name, CTF_NAME + 16, "%s.%lld_meg4", self->stem, (long long)part);
+  if (part == 0)
+    snprintf(name, CTF_NAME + 16, "%s.meg4", self->stem);
+  else
+    snprintf(name, CTF_NAME + 16, "%s.%lld_meg4", self->stem, (long long)part);
 }
 
 /* *whole: its size is that of its trials. */
@@ -272,15 +292,17 @@ static sn_status open_part(opening *o, const char *name, bool *whole, sn_error *
   SN_TRY(sn_stream_read_exact(part->stream, 0, head, FILE_HEADER, err));
   if (memcmp(head, "MEG4", 4) != 0 || memcmp(head + 5, "CP", 3) != 0)
     return sn_fail_at(err, SN_E_CORRUPT, 0, -1, "header", "'%s' does not begin with MEG41CP or MEG42CP", name);
-  const int64_t bytes = sn_stream_size(part->stream) - FILE_HEADER, trial = 4 * self->n_samples * self->n_channels; /* 2^48 at most */
+  const int64_t bytes = sn_stream_size(part->stream) - FILE_HEADER,
+                trial = 4 * self->n_samples * self->n_channels; /* 2^48 at most */
   part->n_trials = bytes / trial;
   *whole = bytes % trial == 0;
   self->n_trials += part->n_trials;
   if (*whole) return SN_OK;
   if (!o->tolerant)
-    return sn_fail_at(err, SN_E_CORRUPT, FILE_HEADER + part->n_trials * trial, -1, "data", "'%s' ends inside trial %lld", name,
-                      (long long)self->n_trials + 1);
-  return sn_recording_warn(o->r, "truncated", name, err, "'%s' ends inside trial %lld, which is left out with all that follow", name,
+    return sn_fail_at(err, SN_E_CORRUPT, FILE_HEADER + part->n_trials * trial, -1, "data",
+                      "'%s' ends inside trial %lld", name, (long long)self->n_trials + 1);
+  return sn_recording_warn(o->r, "truncated", name, err,
+                           "'%s' ends inside trial %lld, which is left out with all that follow", name,
                            (long long)self->n_trials + 1);
 }
 
@@ -294,17 +316,19 @@ static sn_status open_parts(opening *o, sn_error *err) {
   for (int64_t i = 0; whole; i++) {
     part_name(self, i, name);
     if (i > 0 && !sn_folder_has(self->folder, name)) break;
-    if (i == MOST_PARTS) return sn_fail(err, SN_E_UNSUPPORTED, "'%s' is split into more than %d files", self->stem, MOST_PARTS);
+    if (i == MOST_PARTS)
+      return sn_fail(err, SN_E_UNSUPPORTED, "'%s' is split into more than %d files", self->stem, MOST_PARTS);
     SN_TRY(open_part(o, name, &whole, err));
   }
   if (self->n_trials > o->h.n_trials) {
-    SN_TRY(sn_recording_warn(o->r, "surplus", self->stem, err, "the header announces %lld trials, there are %lld: the rest is ignored",
+    SN_TRY(sn_recording_warn(o->r, "surplus", self->stem, err,
+                             "the header announces %lld trials, there are %lld: the rest is ignored",
                              (long long)o->h.n_trials, (long long)self->n_trials));
     self->n_trials = o->h.n_trials;
   } else if (self->n_trials < o->h.n_trials) {
     if (!o->tolerant || self->n_trials == 0)
-      return sn_fail(err, SN_E_CORRUPT, "'%s.res4' announces %lld trials, in the %lld data files there are %lld", self->stem,
-                     (long long)o->h.n_trials, (long long)self->n_parts, (long long)self->n_trials);
+      return sn_fail(err, SN_E_CORRUPT, "'%s.res4' announces %lld trials, in the %lld data files there are %lld",
+                     self->stem, (long long)o->h.n_trials, (long long)self->n_parts, (long long)self->n_trials);
     SN_TRY(sn_recording_warn(o->r, "truncated", self->stem, err, "the header announces %lld trials, there are %lld",
                              (long long)o->h.n_trials, (long long)self->n_trials));
   }
@@ -312,41 +336,46 @@ static sn_status open_parts(opening *o, sn_error *err) {
 }
 
 /* Frames [first, first + n) of a trial: values or stored, whichever is not NULL. */
-static sn_status read_trial(const ctf_recording *self, int64_t channel, int64_t trial, int64_t first, int64_t n, double *values,
-                            int32_t *stored, sn_error *err) {
+static sn_status read_trial(const ctf_recording *self, int64_t channel, int64_t trial, int64_t first, int64_t n,
+                            double *values, int32_t *stored, sn_error *err) {
   int64_t low = 0, high = self->n_parts;
   while (high - low > 1) {
     int64_t middle = low + (high - low) / 2;
-    if (self->parts[middle].first_trial <= trial) low = middle;
-    else high = middle;
+    if (self->parts[middle].first_trial <= trial)
+      low = middle;
+    else
+      high = middle;
   }
   const int64_t column = 0, within = trial - self->parts[low].first_trial;
-  const sn_rows rows = {.stream = self->parts[low].stream, .n_columns = 1, .storage = SN_STORED_I32_BE,
+  const sn_rows rows = {.stream = self->parts[low].stream,
+                        .n_columns = 1,
+                        .storage = SN_STORED_I32_BE,
                         .offset = FILE_HEADER + 4 * self->n_samples * (within * self->n_channels + channel)};
   if (stored != NULL) return sn_rows_read_stored(&rows, first, n, 0, stored, err);
   return sn_rows_read(&rows, first, n, &column, 1, &self->scale[channel], NULL, &values, 0, err);
 }
 
 /* The same across trials. */
-static sn_status read_frames(const ctf_recording *self, int64_t channel, int64_t first, int64_t n, double *values, int32_t *stored,
-                             sn_error *err) {
+static sn_status read_frames(const ctf_recording *self, int64_t channel, int64_t first, int64_t n, double *values,
+                             int32_t *stored, sn_error *err) {
   for (int64_t done = 0; done < n;) {
     const int64_t trial = (first + done) / self->n_samples, at = (first + done) % self->n_samples;
     const int64_t k = n - done < self->n_samples - at ? n - done : self->n_samples - at;
-    SN_TRY(read_trial(self, channel, trial, at, k, values != NULL ? values + done : NULL, stored != NULL ? stored + done : NULL, err));
+    SN_TRY(read_trial(self, channel, trial, at, k, values != NULL ? values + done : NULL,
+                      stored != NULL ? stored + done : NULL, err));
     done += k;
   }
   return SN_OK;
 }
 
-static sn_status read_values(const sn_recording *r, int64_t channel, int64_t segment, int64_t first, int64_t count, double *values,
-                             sn_error *err) {
+static sn_status read_values(const sn_recording *r, int64_t channel, int64_t segment, int64_t first, int64_t count,
+                             double *values, sn_error *err) {
   const ctf_recording *self = r->self;
   return read_frames(self, channel, self->first_frame[segment] + first, count, values, NULL, err);
 }
 
-static sn_status read_stored(const sn_recording *r, int64_t channel, int64_t segment, int64_t first, int64_t count, int32_t *stored,
-                             sn_error *err) {
+static sn_status read_stored(const sn_recording *r, int64_t channel, int64_t segment, int64_t first, int64_t count,
+                             int32_t *stored, sn_error *err) {
   const ctf_recording *self = r->self;
   return read_frames(self, channel, self->first_frame[segment] + first, count, NULL, stored, err);
 }
@@ -367,8 +396,8 @@ static sn_status find_stop(const ctf_recording *self, int64_t clock, int64_t *n_
   return SN_OK;
 }
 
-/* The system clock, if it runs in seconds through the first trial; -1. What it did not see of the end is cut off. *tick: seconds
- * per stored number. */
+/* The system clock, if it runs in seconds through the first trial; -1. What it did not see of the end is cut off.
+ * *tick: seconds per stored number. */
 static sn_status find_clock(const opening *o, int64_t *clock, double *tick, sn_error *err) {
   ctf_recording *self = o->self;
   int64_t end = self->n_frames, found = -1;
@@ -390,8 +419,9 @@ static sn_status find_clock(const opening *o, int64_t *clock, double *tick, sn_e
   if (end == self->n_frames) return SN_OK;
   const int64_t all = self->n_frames;
   self->n_frames = end;
-  return sn_recording_warn(o->r, "stopped", self->stem, err, "the clock stands at 0 at the end: %lld of %lld samples were recorded",
-                           (long long)end, (long long)all);
+  return sn_recording_warn(o->r, "stopped", self->stem, err,
+                           "the clock stands at 0 at the end: %lld of %lld samples were recorded", (long long)end,
+                           (long long)all);
 }
 
 /* How many frames lie between the end of trial t-1 and the start of trial t: 0 they join, -1 not known. */
@@ -402,10 +432,13 @@ static sn_status gap_before(const opening *o, int64_t clock, double tick, int64_
   SN_TRY(read_trial(o->self, clock, t - 1, o->self->n_samples - 1, 1, NULL, &before, err));
   SN_TRY(read_trial(o->self, clock, t, 0, 1, NULL, &after, err));
   const double step = ((double)after - (double)before) * tick, period = 1 / o->h.rate;
-  if (fabs(step - period) <= period / 2 + CLOCK_TICK_S) *gap = 0;
-  else if (step > period && step <= LONGEST_GAP_S) *gap = llround(step * o->h.rate) - 1;
+  if (fabs(step - period) <= period / 2 + CLOCK_TICK_S)
+    *gap = 0;
+  else if (step > period && step <= LONGEST_GAP_S)
+    *gap = llround(step * o->h.rate) - 1;
   else
-    return sn_recording_warn(o->r, "clock", o->self->stem, err, "the clock does not go on from trial %lld to the next: the time between them is unknown",
+    return sn_recording_warn(o->r, "clock", o->self->stem, err,
+                             "the clock does not go on from trial %lld to the next: the time between them is unknown",
                              (long long)t);
   return SN_OK;
 }
@@ -426,15 +459,18 @@ static sn_status set_segments(opening *o, sn_error *err) {
     if (n > self->n_samples) n = self->n_samples;
     if (t > 0) SN_TRY(gap_before(o, clock, tick, t, &gap, err));
     if (gap > 0) start += gap;
-    if (gap == 0) r->segments[r->n_segments - 1].n_frames += n;
+    if (gap == 0)
+      r->segments[r->n_segments - 1].n_frames += n;
     else {
       self->first_frame[r->n_segments] = t * self->n_samples;
-      r->segments[r->n_segments++] = (sn_segment){.start_s = (double)start * period, .start_frame = start, .n_frames = n};
+      r->segments[r->n_segments++] =
+          (sn_segment){.start_s = (double)start * period, .start_frame = start, .n_frames = n};
     }
     start += n;
   }
   return sn_recording_note(r, "trials", err, "%lld of %lld samples, sync point at %lld%s", (long long)self->n_trials,
-                           (long long)self->n_samples, (long long)self->n_before, clock < 0 && trials > 1 ? ", no clock" : "");
+                           (long long)self->n_samples, (long long)self->n_before,
+                           clock < 0 && trials > 1 ? ", no clock" : "");
 }
 
 /* ---- annotations ---- */
@@ -457,7 +493,9 @@ static sn_status annotations(const sn_recording *r, const char *which, sn_annota
   sn_status status;
   for (size_t i = 0; i < sizeof KINDS / sizeof KINDS[0]; i++) known = known || strcmp(which, KINDS[i]) == 0;
   if (!known)
-    return sn_fail(err, SN_E_ARGUMENT, "'%s' is no annotator of a CTF data set: it has \"markers\", \"classes\", \"bad\" and \"triggers\"", which);
+    return sn_fail(err, SN_E_ARGUMENT,
+                   "'%s' is no annotator of a CTF data set: it has \"markers\", \"classes\", \"bad\" and \"triggers\"",
+                   which);
   SN_TRY(sn_alloc(&list, 1, sizeof *list, "annotations", err));
   list->rate = (double)r->rate_num / (double)r->rate_den;
   SN_TRY_GOTO(sn_ctf_annotations_read(r, which, list, err), fail);
@@ -481,12 +519,14 @@ static void destroy(sn_recording *r) {
   sn_free(self);
 }
 
-static const sn_recording_vtable VTABLE = {.read = read_values, .read_stored = read_stored, .annotations = annotations, .destroy = destroy};
+static const sn_recording_vtable VTABLE = {
+    .read = read_values, .read_stored = read_stored, .annotations = annotations, .destroy = destroy};
 
 static int sniff(const char *name, const uint8_t *head, int64_t n, const sn_folder *folder) {
   (void)folder;
   const char *extension = sn_path_extension(name);
-  if (n >= 7 && memcmp(head, "MEG4", 4) == 0 && (memcmp(head + 5, "RS", 2) == 0 || memcmp(head + 5, "CP", 2) == 0)) return 95;
+  if (n >= 7 && memcmp(head, "MEG4", 4) == 0 && (memcmp(head + 5, "RS", 2) == 0 || memcmp(head + 5, "CP", 2) == 0))
+    return 95;
   return strcmp(extension, ".res4") == 0 || strcmp(extension, ".meg4") == 0 ? 10 : 0; /* to say what is wrong */
 }
 
@@ -516,7 +556,8 @@ static sn_status load(opening *o, sn_error *err) {
   return set_segments(o, err);
 }
 
-static sn_status open_file(sn_folder *folder, const char *name, const sn_open_options *options, sn_recording **out, sn_error *err) {
+static sn_status open_file(sn_folder *folder, const char *name, const sn_open_options *options, sn_recording **out,
+                           sn_error *err) {
   opening o = {.tolerant = options->tolerant};
   SN_TRY(sn_alloc(&o.self, 1, sizeof *o.self, "CTF recording", err));
   sn_status status = sn_recording_create(&VTABLE, "ctf", o.self, &o.r, err);
@@ -525,12 +566,20 @@ static sn_status open_file(sn_folder *folder, const char *name, const sn_open_op
     return status;
   }
   o.self->folder = folder;
-  status = stem_of(name, o.self->stem) ? load(&o, err) : sn_fail(err, SN_E_FORMAT, "'%s' is no name of a CTF file", name);
+  status =
+      stem_of(name, o.self->stem) ? load(&o, err) : sn_fail(err, SN_E_FORMAT, "'%s' is no name of a CTF file", name);
   sn_free(o.h.channels);
-  if (status == SN_OK) *out = o.r;
-  else sn_recording_destroy(o.r);
+  if (status == SN_OK)
+    *out = o.r;
+  else
+    sn_recording_destroy(o.r);
   return status;
 }
 
-const sn_format sn_format_ctf = {.name = "ctf", .extensions = " .res4 .meg4 ", .sniff = sniff, .open = open_file, .experimental = true,
-                                 .folder = ".ds", .entry = ".res4"};
+const sn_format sn_format_ctf = {.name = "ctf",
+                                 .extensions = " .res4 .meg4 ",
+                                 .sniff = sniff,
+                                 .open = open_file,
+                                 .experimental = true,
+                                 .folder = ".ds",
+                                 .entry = ".res4"};

@@ -30,8 +30,10 @@ static int64_t time_of(const reading *s, int64_t frame) {
   int64_t low = 0, high = s->r->n_segments;
   while (high - low > 1) {
     int64_t middle = low + (high - low) / 2;
-    if (s->self->first_frame[middle] <= frame) low = middle;
-    else high = middle;
+    if (s->self->first_frame[middle] <= frame)
+      low = middle;
+    else
+      high = middle;
   }
   return s->r->segments[low].start_frame + frame - s->self->first_frame[low];
 }
@@ -46,8 +48,12 @@ static sn_status add(reading *s, int64_t trial, double onset_s, double duration_
   }
   if (frame < 0)
     return sn_warning_add(&s->list->warnings, &s->list->n_warnings, "annotation_beyond_end", s->file, err,
-                          "%s: '%s' in trial %lld at %g s lies outside the data", s->file, text, (long long)trial, onset_s);
-  sn_annotation a = {.sample = frame, .onset_s = ((double)frame + (at - (double)within)) / rate, .duration_s = duration_s, .channel = -1};
+                          "%s: '%s' in trial %lld at %g s lies outside the data", s->file, text, (long long)trial,
+                          onset_s);
+  sn_annotation a = {.sample = frame,
+                     .onset_s = ((double)frame + (at - (double)within)) / rate,
+                     .duration_s = duration_s,
+                     .channel = -1};
   sn_text_cut(a.code, sizeof a.code, text);
   return sn_annotations_add(s->list, &s->capacity, &a, text, err);
 }
@@ -64,10 +70,12 @@ static sn_status read_count(reading *s, int64_t *n, sn_error *err) {
 
 static sn_status read_row(reading *s, bool with_time, const char *name, sn_error *err) {
   char *line = sn_ctf_next_line(&s->rest, &s->line), *rest = line;
-  const char *first = line != NULL ? strtok_r(rest, " \t", &rest) : NULL, *second = first != NULL ? strtok_r(rest, " \t", &rest) : NULL;
+  const char *first = line != NULL ? strtok_r(rest, " \t", &rest) : NULL,
+             *second = first != NULL ? strtok_r(rest, " \t", &rest) : NULL;
   int64_t trial;
   double time = 0;
-  if (first == NULL || !sn_parse_i64(first, &trial) || (with_time && (second == NULL || !sn_parse_f64(second, false, &time))))
+  if (first == NULL || !sn_parse_i64(first, &trial) ||
+      (with_time && (second == NULL || !sn_parse_f64(second, false, &time))))
     return wrong(s, with_time ? "a trial and a time are expected" : "a trial is expected", err);
   if (with_time) return add(s, trial, time + (double)s->self->n_before / s->list->rate, 0, name, err);
   return add(s, trial, 0, (double)s->self->n_samples / s->list->rate, name, err);
@@ -75,12 +83,16 @@ static sn_status read_row(reading *s, bool with_time, const char *name, sn_error
 
 static sn_status read_lists(reading *s, bool markers, sn_error *err) {
   const char *const number = markers ? "NUMBER OF MARKERS:" : "NUMBER OF CLASSES:";
-  const char *const rows = markers ? "NUMBER OF SAMPLES:" : "NUMBER OF TRIALS:", *const list = markers ? "LIST OF SAMPLES:" : "LIST OF TRIALS:";
+  const char *const rows = markers ? "NUMBER OF SAMPLES:" : "NUMBER OF TRIALS:", *const list = markers
+                                                                                                   ? "LIST OF SAMPLES:"
+                                                                                                   : "LIST OF TRIALS:";
   int64_t announced = -1, found = 0, n = -1;
   char *line, *name = NULL;
   while ((line = sn_ctf_next_line(&s->rest, &s->line)) != NULL) {
-    if (starts(line, number)) SN_TRY(read_count(s, &announced, err));
-    else if (starts(line, rows)) SN_TRY(read_count(s, &n, err));
+    if (starts(line, number))
+      SN_TRY(read_count(s, &announced, err));
+    else if (starts(line, rows))
+      SN_TRY(read_count(s, &n, err));
     else if (starts(line, "NAME:")) {
       name = sn_ctf_next_line(&s->rest, &s->line);
       n = -1;
@@ -93,7 +105,8 @@ static sn_status read_lists(reading *s, bool markers, sn_error *err) {
     }
   }
   if (announced == found) return SN_OK;
-  return sn_fail_at(err, SN_E_CORRUPT, -1, s->line, s->file, "%s announces %lld lists and holds %lld", s->file, (long long)announced, (long long)found);
+  return sn_fail_at(err, SN_E_CORRUPT, -1, s->line, s->file, "%s announces %lld lists and holds %lld", s->file,
+                    (long long)announced, (long long)found);
 }
 
 /* Lines of trial (from 1), start and end in seconds from the sync point. */
@@ -107,7 +120,8 @@ static sn_status read_bad_segments(reading *s, sn_error *err) {
     int parts = 0;
     if (line[0] == '\0') continue;
     for (char *p; parts < 3 && (p = strtok_r(next, " \t", &next)) != NULL; parts++) part[parts] = p;
-    if (parts < 3 || !sn_parse_i64(part[0], &trial) || !sn_parse_f64(part[1], false, &start) || !sn_parse_f64(part[2], false, &end) || end < start)
+    if (parts < 3 || !sn_parse_i64(part[0], &trial) || !sn_parse_f64(part[1], false, &start) ||
+        !sn_parse_f64(part[2], false, &end) || end < start)
       return wrong(s, "a trial, a start and an end are expected", err);
     const double before = (double)s->self->n_before / s->list->rate;
     SN_TRY(add(s, trial < 1 ? -1 : trial - 1, start + before, end - start, "bad segment", err));
@@ -116,7 +130,9 @@ static sn_status read_bad_segments(reading *s, sn_error *err) {
 }
 
 sn_status sn_ctf_annotations_read(const sn_recording *r, const char *which, sn_annotations *list, sn_error *err) {
-  static const char *const FILES[] = {"MarkerFile.mrk", "ClassFile.cls", "bad.segments"}, *const KINDS[] = {"markers", "classes", "bad"};
+  static const char *const FILES[] = {"MarkerFile.mrk", "ClassFile.cls", "bad.segments"}, *const KINDS[] = {"markers",
+                                                                                                            "classes",
+                                                                                                            "bad"};
   const ctf_recording *self = r->self;
   reading s = {.r = r, .self = self, .list = list, .capacity = list->n};
   for (int i = 0; i < 3; i++) {

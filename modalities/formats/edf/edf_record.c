@@ -379,7 +379,8 @@ static sn_status annotations(const sn_recording *r, const char *which, sn_annota
   return sn_edf_annotations(r->self, r, which, out, err);
 }
 
-static void free_file(edf_file *f) {
+static void destroy(sn_recording *r) {
+  edf_file *f = r->self;
   if (f == NULL) return;
   sn_stream_close(f->stream);
   sn_edf_header_destroy(f->header);
@@ -391,8 +392,6 @@ static void free_file(edf_file *f) {
   sn_free(f->segment_ns);
   sn_free(f);
 }
-
-static void destroy(sn_recording *r) { free_file(r->self); }
 
 static const sn_recording_vtable VTABLE = {read_values, read_channels, read_stored, annotations, NULL, destroy};
 
@@ -439,23 +438,14 @@ static sn_status open_file(sn_folder *folder, const char *name, const sn_open_op
                            sn_error *err) {
   edf_file *f = NULL;
   sn_recording *r = NULL;
-  sn_status status;
   SN_TRY(sn_alloc(&f, 1, sizeof *f, "EDF file", err));
   f->tolerant = options->tolerant;
   f->avx2 = sn_edf_has_avx2();
-  status = sn_recording_create(&VTABLE, "edf", f, &r, err);
-  if (status != SN_OK) {
-    free_file(f);
-    return status;
-  }
+  SN_TRY(sn_recording_create_file(&VTABLE, "edf", f, folder, name, &f->stream, &r, err));
   const opening o = {f, r, name, options};
-  SN_TRY_GOTO(sn_folder_open(folder, name, &f->stream, err), fail);
-  SN_TRY_GOTO(sn_recording_add_file(r, name, err), fail);
-  SN_TRY_GOTO(load(&o, err), fail);
-  *out = r;
-  return SN_OK;
-fail:
-  sn_recording_destroy(r);
+  sn_status status = load(&o, err);
+  if (status == SN_OK) *out = r;
+  else sn_recording_destroy(r);
   return status;
 }
 

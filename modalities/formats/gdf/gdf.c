@@ -439,15 +439,14 @@ static sn_status annotations(const sn_recording *r, const char *which, sn_annota
   return SN_OK;
 }
 
-static void free_file(gdf_file *f) {
+static void destroy(sn_recording *r) {
+  gdf_file *f = r->self;
   sn_stream_close(f->stream);
   sn_free(f->channels);
   sn_free(f->first_frame);
   sn_annotations_destroy(f->events);
   sn_free(f);
 }
-
-static void destroy(sn_recording *r) { free_file(r->self); }
 
 static const sn_recording_vtable VTABLE = {.read = read_values, .read_stored = read_stored, .annotations = annotations,
                                            .destroy = destroy};
@@ -474,19 +473,11 @@ static sn_status open_file(sn_folder *folder, const char *name, const sn_open_op
   gdf_file *f = NULL;
   sn_recording *r = NULL;
   SN_TRY(sn_alloc(&f, 1, sizeof *f, "GDF file", err));
-  sn_status status = sn_recording_create(&VTABLE, "gdf", f, &r, err);
-  if (status != SN_OK) {
-    free_file(f);
-    return status;
-  }
+  SN_TRY(sn_recording_create_file(&VTABLE, "gdf", f, folder, name, &f->stream, &r, err));
   const opening o = {f, r, name, options};
-  SN_TRY_GOTO(sn_folder_open(folder, name, &f->stream, err), fail);
-  SN_TRY_GOTO(sn_recording_add_file(r, name, err), fail);
-  SN_TRY_GOTO(load(&o, err), fail);
-  *out = r;
-  return SN_OK;
-fail:
-  sn_recording_destroy(r);
+  sn_status status = load(&o, err);
+  if (status == SN_OK) *out = r;
+  else sn_recording_destroy(r);
   return status;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "modalities/formats/many_lanes.h"
 
 /* CHUNK: bytes of one read; a row longer than it is read in pieces. SCRATCH: float64 of a piece, which stay in the second
  * level of the cache. */
@@ -18,13 +19,6 @@ bool sn_storage_is_integer(sn_storage storage) {
   return storage == SN_STORED_I16_BE || storage == SN_STORED_I32_BE || storage == SN_STORED_I16_LE ||
          storage == SN_STORED_I32_LE;
 }
-
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
-    !defined(__SANITIZE_THREAD__)
-#define MANY_LANES __attribute__((optimize("O3", "no-trapping-math"), target_clones("default", "avx2", "avx512f")))
-#else
-#define MANY_LANES
-#endif
 
 /* Whether the machine's own order is the other one. */
 static inline bool swapped(bool big) {

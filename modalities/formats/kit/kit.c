@@ -339,19 +339,11 @@ static sn_status open_file(sn_folder *folder, const char *name, const sn_open_op
   sn_recording *r = NULL;
   header h = {0};
   SN_TRY(sn_alloc(&self, 1, sizeof *self, "KIT recording", err));
-  sn_status status = sn_recording_create(&VTABLE, "kit", self, &r, err);
-  if (status != SN_OK) {
-    sn_free(self);
-    return status;
-  }
-  SN_TRY_GOTO(sn_folder_open(folder, name, &self->grid.stream, err), fail);
+  SN_TRY(sn_recording_create_file(&VTABLE, "kit", self, folder, name, &self->grid.stream, &r, err));
   h.stream = self->grid.stream;
-  SN_TRY_GOTO(read_header(&h, self, r, options->tolerant, err), fail);
-  SN_TRY_GOTO(sn_recording_add_file(r, name, err), fail);
-  *out = r;
-  return SN_OK;
-fail:
-  sn_recording_destroy(r);
+  sn_status status = read_header(&h, self, r, options->tolerant, err);
+  if (status == SN_OK) *out = r;
+  else sn_recording_destroy(r);
   return status;
 }
 

@@ -183,14 +183,8 @@ static sn_status open_file(sn_folder *folder, const char *name, const sn_open_op
   sn_recording *r = NULL;
   cnt c = {.name = name, .tolerant = options->tolerant};
   SN_TRY(sn_alloc(&grid, 1, sizeof *grid, "Neuroscan file", err));
-  sn_status status = sn_recording_create(&sn_grid_integers, "neuroscan", grid, &r, err);
-  if (status != SN_OK) {
-    sn_free(grid);
-    return status;
-  }
-  status = sn_recording_add_file(r, name, err);
-  if (status == SN_OK) status = sn_folder_open(folder, name, &grid->stream, err);
-  if (status == SN_OK) status = load(&c, grid, r, options, err);
+  SN_TRY(sn_recording_create_file(&sn_grid_integers, "neuroscan", grid, folder, name, &grid->stream, &r, err));
+  sn_status status = load(&c, grid, r, options, err);
   if (status == SN_OK)
     *out = r;
   else
