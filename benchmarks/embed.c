@@ -49,6 +49,7 @@ static sn_status open_job(embedding_job *j, sn_embedding *e, sn_error *err) {
   const sn_device_options device = {.n_threads = (int)o->n_threads, .log = o->log};
   sn_string json = {0};
   SN_TRY(sn_run_load_config(o->run, &j->config, err));
+  SN_TRY(sn_run_choose_source(j->config, o->run, o->data, err));
   const bool own = o->data == NULL || strcmp(o->data, sn_config_text(j->config, "data.dir")) == 0;
   if (o->data != NULL) SN_TRY(sn_config_set(j->config, "data.dir", o->data, "--data", -1, err));
   if (!own) SN_TRY(sn_config_set(j->config, "data.store", "", "--data", -1, err));

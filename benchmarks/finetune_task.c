@@ -85,6 +85,7 @@ static sn_status make_config(const sn_finetune_cv *cv, const sn_probe_run_info *
   char number[32];
   sn_status status;
   SN_TRY(sn_finetune_config_from_run(run->path, &config, err));
+  SN_TRY_GOTO(sn_run_choose_source(config, run->path, sn_config_text(run->config, "data.dir"), err), fail);
   for (size_t i = 0; i < sizeof DATA / sizeof DATA[0]; i++)
     SN_TRY_GOTO(sn_config_set(config, DATA[i], sn_config_text(run->config, DATA[i]), "run", -1, err), fail);
   for (int64_t i = 0; i < o->n_set; i++) SN_TRY_GOTO(sn_config_set_pair(config, o->set[i], "--set", err), fail);

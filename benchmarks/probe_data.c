@@ -24,14 +24,6 @@ static sn_status override(sn_config *config, const char *key, const char *value,
   return value != NULL ? sn_config_set(config, key, value, key, -1, err) : SN_OK;
 }
 
-static bool same_directory(const char *a, const char *b) {
-  char *x = realpath(a, NULL), *y = realpath(b, NULL);
-  const bool same = x != NULL && y != NULL && strcmp(x, y) == 0;
-  free(x);
-  free(y);
-  return same;
-}
-
 /* Who was seen by the runs that this one began from. */
 static sn_status open_inherited(sn_probe_run_info *run, sn_error *err) {
   sn_dir_entry *entries = NULL;
@@ -61,11 +53,44 @@ done:
   return status;
 }
 
+/* The splits of every source; which of them is this data set's is found once it is indexed. */
+static sn_status open_sources(sn_probe_run_info *run, sn_error *err) {
+  const int64_t n = sn_config_sources(run->config);
+  char *folder = NULL, *path = NULL, *split = NULL;
+  sn_split **all = NULL;
+  sn_status status;
+  SN_TRY_GOTO(sn_alloc(&all, n + run->n_inherited, sizeof *all, "splits", err), done);
+  if (run->n_inherited > 0) memcpy(all, run->inherited, (size_t)run->n_inherited * sizeof *all);
+  sn_free(run->inherited);
+  run->inherited = all;
+  SN_TRY_GOTO(sn_path_join(run->path, "sources", &folder, err), done);
+  for (int64_t i = 0; i < n; i++) {
+    SN_TRY_GOTO(sn_path_join(folder, sn_config_text(sn_config_source(run->config, i), "data.name"), &path, err), done);
+    SN_TRY_GOTO(sn_path_join(path, "split.tsv", &split, err), done);
+    SN_TRY_GOTO(sn_split_load(split, NULL, &run->inherited[run->n_inherited], err), done);
+    run->n_inherited++;
+    sn_free(path);
+    sn_free(split);
+    path = split = NULL;
+  }
+done:
+  sn_free(folder);
+  sn_free(path);
+  sn_free(split);
+  return status;
+}
+
 static sn_status open_run(sn_probe_run_info *run, const char *path, const sn_probe_options *o, sn_error *err) {
   char *split = NULL;
   sn_status status;
   run->path = path;
   SN_TRY_GOTO(sn_run_load_config(path, &run->config, err), done);
+  if (sn_config_sources(run->config) > 0) {
+    SN_TRY_GOTO(open_inherited(run, err), done);
+    SN_TRY_GOTO(open_sources(run, err), done);
+    SN_TRY_GOTO(sn_run_choose_source(run->config, path, o->data, err), done);
+    goto settings;
+  }
   if (strcmp(sn_config_text(run->config, "data.dir"), "synthetic") != 0) {
     SN_TRY_GOTO(sn_path_join(path, "split.tsv", &split, err), done);
     SN_TRY_GOTO(sn_split_load(split, NULL, &run->split, err), done);
@@ -74,9 +99,11 @@ static sn_status open_run(sn_probe_run_info *run, const char *path, const sn_pro
     goto done;
   }
   SN_TRY_GOTO(open_inherited(run, err), done);
+settings:
   /* Another data set has a name, labels and columns of its own. */
-  if (o->data != NULL && !same_directory(o->data, sn_config_text(run->config, "data.dir"))) {
-    static const char *const OWN[] = {"data.name", "data.labels", "data.key", "data.subject", "data.split", "data.store"};
+  if (o->data != NULL && !sn_same_directory(o->data, sn_config_text(run->config, "data.dir"))) {
+    static const char *const OWN[] = {"data.name", "data.labels", "data.key", "data.subject", "data.split", "data.store",
+                                      "data.people"};
     for (size_t i = 0; i < sizeof OWN / sizeof OWN[0]; i++) SN_TRY_GOTO(override(run->config, OWN[i], "", err), done);
   }
   SN_TRY_GOTO(override(run->config, "data.dir", o->data, err), done);
@@ -166,6 +193,15 @@ static bool same_dataset(const sn_probe_data *d, const sn_split *split) {
   for (int64_t i = 0; i < d->manifest->n; i++)
     if (d->manifest->rows[i].ok && split_find(split, d->manifest->rows[i].path) >= 0) return true;
   return false;
+}
+
+/* Of a run over several sources: the split of this data set leaves the others' list. */
+static void find_split(const sn_probe_data *d, sn_probe_run_info *run) {
+  for (int64_t i = 0; i < run->n_inherited && run->split == NULL; i++) {
+    if (!same_dataset(d, run->inherited[i])) continue;
+    run->split = run->inherited[i];
+    run->inherited[i] = run->inherited[--run->n_inherited];
+  }
 }
 
 static bool holds_out(const sn_split *split) { return sn_split_count(split, SN_ROLE_PROBE_TEST) > 0; }
@@ -330,7 +366,7 @@ static sn_status gather_seen(const sn_probe_data *d, const sn_split *split, seen
     const int64_t row = same ? sn_manifest_find(d->manifest, split->paths[i]) : -1;
     if (row >= 0) s->people[s->n_people++] = sn_probe_data_group(d, row);
     if (split->subjects[i] != NULL && split->subjects[i][0] != '\0')
-      s->ids[s->n_ids++] = hash_pair(split->dataset != NULL ? split->dataset : "", split->subjects[i]);
+      s->ids[s->n_ids++] = hash_pair(sn_split_people(split), split->subjects[i]);
     if (split->checksums[i] != NULL) s->contents[s->n_contents++] = sn_hash64(split->checksums[i], (int64_t)strlen(split->checksums[i]));
   }
   qsort(s->people, (size_t)s->n_people, sizeof *s->people, compare_u64);
@@ -367,6 +403,7 @@ static sn_status mark_used(const sn_probe_data *d, uint8_t **used, sn_error *err
 static sn_status leak_of_fold(const sn_probe_data *d, int64_t fold, const sn_split *split, leak *l, sn_error *err) {
   seen s = {.n_people = 0};
   uint8_t *used = NULL;
+  const char *people = text_or_null(d->runs[d->run_of_fold[fold]].config, "data.people");
   sn_status status;
   SN_TRY_GOTO(mark_used(d, &used, err), done);
   SN_TRY_GOTO(gather_seen(d, split, &s, err), done);
@@ -375,7 +412,7 @@ static sn_status leak_of_fold(const sn_probe_data *d, int64_t fold, const sn_spl
     const char *sum = d->manifest->rows[i].cells[SN_MANIFEST_CHECKSUM], *id = d->subjects->ids[i];
     const bool content = contains(s.contents, s.n_contents, sn_hash64(sum, (int64_t)strlen(sum)));
     const bool person = contains(s.people, s.n_people, sn_probe_data_group(d, i)) ||
-                        (id != NULL && contains(s.ids, s.n_ids, hash_pair(d->manifest->name, id)));
+                        (id != NULL && contains(s.ids, s.n_ids, hash_pair(people != NULL ? people : d->manifest->name, id)));
     if (content || person) SN_TRY_GOTO(note_leak(l, d, i, person || content, content, err), done);
   }
 done:
@@ -424,6 +461,8 @@ sn_status sn_probe_data_open(const sn_probe_options *o, sn_probe_data **out, sn_
   }
   SN_TRY_GOTO(open_tables(d, o, err), fail);
   SN_TRY_GOTO(order_classes(d, o->classes, err), fail);
+  for (int64_t r = 0; r < d->n_runs; r++)
+    if (d->runs[r].split == NULL) find_split(d, &d->runs[r]);
   const bool own = o->split == NULL && same_dataset(d, d->runs[0].split) && holds_out(d->runs[0].split);
   if (o->folds_given && (own || o->split != NULL || d->n_runs > 1)) {
     status = sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "folds", "--folds %" PRId64 ": %s; leave it out", o->folds,

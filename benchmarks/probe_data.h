@@ -12,10 +12,11 @@
 
 typedef struct sn_probe_run_info {
   const char *path;
-  sn_config *config;      /* as stored, with the data of this probe in data.* */
-  sn_split *split;        /* what pretraining used */
+  sn_config *config;      /* as stored, with the data of this probe in data.*: of a run over several sources, with the settings
+                             of the source whose directory it is, else those of its top level */
+  sn_split *split;        /* what pretraining used; of several sources that of this probe's data set, NULL when it is none */
   int64_t n_inherited;
-  sn_split **inherited;   /* (n_inherited) what the runs used that it began from (engine/init_run.h) */
+  sn_split **inherited;   /* (n_inherited) those of the other sources, and of the runs that it began from (engine/init_run.h) */
 } sn_probe_run_info;
 
 enum { SN_PART_NONE = 0, SN_PART_TRAIN = 1, SN_PART_TEST = 2 };

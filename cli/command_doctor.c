@@ -11,6 +11,7 @@
 #include "core/json.h"
 #include "datasets/doctor.h"
 #include "datasets/index.h"
+#include "engine/run.h"
 
 static const sn_option OPTIONS[] = {
     {"labels", "FILE", false, "a table to compare with the recordings (CSV or TSV)"},
@@ -74,11 +75,10 @@ static sn_status write_json(const sn_manifest *m, const sn_doctor_report *r, sn_
   return sn_json_writer_finish(&w, err);
 }
 
-static sn_status run(const sn_args *args, int *exit_code, sn_error *err) {
+static sn_status run(const sn_args *args, const char *dir, sn_string *json, int *exit_code, sn_error *err) {
   sn_manifest *manifest = NULL;
   sn_index_report index_report;
   sn_doctor_report report = {0};
-  sn_string json = {0};
   sn_status status = SN_OK;
   const char *signal = sn_args_get(args, "signal");
   sn_doctor_options o = {.most_s = 60, .labels = sn_args_get(args, "labels"), .key = sn_args_get(args, "key"),
@@ -96,19 +96,40 @@ static sn_status run(const sn_args *args, int *exit_code, sn_error *err) {
   }
   if (sn_terminal_is_interactive()) o.progress = progress;
   sn_index_options index = {.n_threads = o.n_threads, .tolerant = o.open.tolerant, .assume_unit = o.open.assume_unit};
-  SN_TRY_GOTO(sn_index_directory(sn_args_positional(args, 0), &index, &manifest, &index_report, err), done);
+  SN_TRY_GOTO(sn_index_directory(dir, &index, &manifest, &index_report, err), done);
   SN_TRY_GOTO(sn_doctor_examine(manifest, &o, &report, err), done);
   if (sn_args_has(args, "json")) {
-    SN_TRY_GOTO(write_json(manifest, &report, &json, err), done);
-    printf("%s\n", json.data);
+    SN_TRY_GOTO(write_json(manifest, &report, json, err), done);
   } else {
     print_report(manifest, &report);
   }
   if (report.n_problems > 0) *exit_code = 1;
 done:
-  sn_string_free(&json);
   sn_doctor_report_free(&report);
   sn_manifest_destroy(manifest);
+  return status;
+}
+
+/* Several directories: one report after the other, or {"sets": [...]}. Each is a data set of its own. */
+static sn_status run_all(const sn_args *args, int *exit_code, sn_error *err) {
+  const int64_t n = sn_args_positionals(args);
+  sn_string json = {0};
+  sn_status status = SN_OK;
+  if (n > 1 && sn_args_has(args, "labels"))
+    return sn_fail(err, SN_E_ARGUMENT, "--labels is of one data set, and %lld are given: examine them one by one", (long long)n);
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t j = 0; j < i; j++)
+      if (sn_same_directory(sn_args_positional(args, i), sn_args_positional(args, j)))
+        return sn_fail(err, SN_E_ARGUMENT, "%s is given twice", sn_args_positional(args, i));
+  for (int64_t i = 0; i < n; i++) {
+    if (n > 1) SN_TRY_GOTO(sn_string_append(&json, i == 0 ? "{\"sets\": [\n" : ",\n", -1, err), done);
+    if (i > 0 && !sn_args_has(args, "json")) printf("\n");
+    SN_TRY_GOTO(run(args, sn_args_positional(args, i), &json, exit_code, err), done);
+  }
+  if (n > 1) SN_TRY_GOTO(sn_string_append(&json, "\n]}", -1, err), done);
+  if (sn_args_has(args, "json")) printf("%s\n", json.data);
+done:
+  sn_string_free(&json);
   return status;
 }
 
@@ -118,14 +139,14 @@ int sn_command_doctor(int argc, char **argv) {
   sn_error err;
   int exit_code = 0;
   sn_error_clear(&err);
-  sn_status status = sn_args_parse(OPTIONS, "DIR", 1, 1, argc, argv, &args, &err);
+  sn_status status = sn_args_parse(OPTIONS, "DIR...", 1, -1, argc, argv, &args, &err);
   if (status == SN_OK && sn_args_wants_help(args)) {
-    sn_args_print_help(OPTIONS, "doctor", "DIR",
+    sn_args_print_help(OPTIONS, "doctor", "DIR...",
                        "A report on a data set before an hour is spent on it: units, gaps, flat and clipped channels, places of\n"
                        "electrodes, sidecars that contradict their files, persons and recordings that are there twice, tables\n"
                        "that do not fit. Nothing is changed. Exit status 1 when there is a problem; notes alone are 0.");
   } else if (status == SN_OK) {
-    status = run(args, &exit_code, &err);
+    status = run_all(args, &exit_code, &err);
   }
   sn_args_destroy(args);
   return status != SN_OK ? sn_terminal_fail("doctor", &err) : exit_code;

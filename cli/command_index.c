@@ -18,6 +18,7 @@
 #include "datasets/index_cache.h"
 #include "datasets/source_signal.h"
 #include "datasets/store.h"
+#include "engine/run.h"
 
 static const sn_option OPTIONS[] = {
     {"out", "FILE", false, "write the manifest there (and FILE.cache, which makes the next run quick)"},
@@ -443,11 +444,11 @@ done:
   return status;
 }
 
-static sn_status run(const sn_args *args, int *exit_code, sn_error *err) {
+static sn_status run(const sn_args *args, const char *dir, sn_string *json, int *exit_code, sn_error *err) {
   const char *out = sn_args_get(args, "out");
   sn_manifest *manifest = NULL;
   sn_index_report report;
-  sn_string cache = {0}, json = {0};
+  sn_string cache = {0};
   summary *s = NULL;
   sn_status status = SN_OK;
   int64_t cores = (int64_t)sysconf(_SC_NPROCESSORS_ONLN);
@@ -476,7 +477,7 @@ static sn_status run(const sn_args *args, int *exit_code, sn_error *err) {
     if (sn_args_has(args, "fresh") && sn_path_exists(cache.data)) SN_TRY_GOTO(sn_remove_tree(cache.data, err), done);
     options.cache_path = cache.data;
   }
-  SN_TRY_GOTO(sn_index_directory(sn_args_positional(args, 0), &options, &manifest, &report, err), done);
+  SN_TRY_GOTO(sn_index_directory(dir, &options, &manifest, &report, err), done);
   if (out != NULL) SN_TRY_GOTO(sn_manifest_save(manifest, out, err), done);
   double took_s = now_s() - start;
   if (sn_args_has(args, "prepare")) SN_TRY_GOTO(prepare(args, manifest, &options, err), done);
@@ -484,8 +485,7 @@ static sn_status run(const sn_args *args, int *exit_code, sn_error *err) {
   SN_TRY_GOTO(summarize(s, manifest, &report, err), done);
   s->took_s = took_s;
   if (sn_args_has(args, "json")) {
-    SN_TRY_GOTO(write_json(s, out, options.whole_hash, &json, err), done);
-    printf("%s\n", json.data);
+    SN_TRY_GOTO(write_json(s, out, options.whole_hash, json, err), done);
   } else {
     print_summary(s, out);
   }
@@ -500,8 +500,32 @@ static sn_status run(const sn_args *args, int *exit_code, sn_error *err) {
 done:
   sn_free(s);
   sn_string_free(&cache);
-  sn_string_free(&json);
   sn_manifest_destroy(manifest);
+  return status;
+}
+
+/* Several directories: one report after the other, or {"sets": [...]}. Each is a data set of its own. */
+static sn_status run_all(const sn_args *args, int *exit_code, sn_error *err) {
+  const int64_t n = sn_args_positionals(args);
+  sn_string json = {0};
+  sn_status status = SN_OK;
+  static const char *const OF_ONE[] = {"out", "name", "prepare"};
+  for (size_t k = 0; k < sizeof OF_ONE / sizeof OF_ONE[0]; k++)
+    if (n > 1 && sn_args_has(args, OF_ONE[k]))
+      return sn_fail(err, SN_E_ARGUMENT, "--%s is of one data set, and %lld are given: index them one by one", OF_ONE[k], (long long)n);
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t j = 0; j < i; j++)
+      if (sn_same_directory(sn_args_positional(args, i), sn_args_positional(args, j)))
+        return sn_fail(err, SN_E_ARGUMENT, "%s is given twice", sn_args_positional(args, i));
+  for (int64_t i = 0; i < n; i++) {
+    if (n > 1) SN_TRY_GOTO(sn_string_append(&json, i == 0 ? "{\"sets\": [\n" : ",\n", -1, err), done);
+    if (i > 0 && !sn_args_has(args, "json")) printf("\n");
+    SN_TRY_GOTO(run(args, sn_args_positional(args, i), &json, exit_code, err), done);
+  }
+  if (n > 1) SN_TRY_GOTO(sn_string_append(&json, "\n]}", -1, err), done);
+  if (sn_args_has(args, "json")) printf("%s\n", json.data);
+done:
+  sn_string_free(&json);
   return status;
 }
 
@@ -511,15 +535,15 @@ int sn_command_index(int argc, char **argv) {
   sn_error err;
   int exit_code = 0;
   sn_error_clear(&err);
-  sn_status status = sn_args_parse(OPTIONS, "DIR", 1, 1, argc, argv, &args, &err);
+  sn_status status = sn_args_parse(OPTIONS, "DIR...", 1, -1, argc, argv, &args, &err);
   if (status == SN_OK && sn_args_wants_help(args)) {
     sn_args_print_help(
-        OPTIONS, "index", "DIR",
+        OPTIONS, "index", "DIR...",
         "The manifest of a directory: one line per recording, headers only, nothing left out silently.\n"
         "PhysioNet trees (RECORDS files), BIDS trees, TUH and Sleep-EDF folders, plain folders. Exit status 1 when a folder could not be listed\n"
         "or no recording can be used.");
   } else if (status == SN_OK) {
-    status = run(args, &exit_code, &err);
+    status = run_all(args, &exit_code, &err);
   }
   sn_args_destroy(args);
   if (status != SN_OK) {

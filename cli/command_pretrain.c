@@ -15,7 +15,7 @@
 
 static const sn_option OPTIONS[] = {
     {"preset", "NAME", false, "start from named settings (listed below)"},
-    {"data", "DIR", false, "directory of recordings, or 'synthetic' (data.dir)"},
+    {"data", "DIR", true, "directory of recordings, or 'synthetic' (data.dir); several are mixed (sources.I.data.dir)"},
     {"fold", "i/k", false, "leave out the people of fold i of k, counted from 0 (data.fold)"},
     {"subject", "COLUMN", false, "column of the labels that names the person, or 'recording' (data.subject)"},
     {"labels", "FILE", false, "CSV or TSV with a line per recording (data.labels)"},
@@ -40,11 +40,24 @@ static void print_help(void) {
 
 /* Options that are short names of settings. */
 static sn_status apply_options(sn_config *config, const sn_args *args, sn_error *err) {
-  static const char *const PAIRS[][2] = {{"data", "data.dir"}, {"fold", "data.fold"}, {"subject", "data.subject"},
+  static const char *const PAIRS[][2] = {{"fold", "data.fold"}, {"subject", "data.subject"},
                                          {"labels", "data.labels"}, {"key", "data.key"}, {"split", "data.split"}};
   for (size_t i = 0; i < sizeof PAIRS / sizeof PAIRS[0]; i++)
     if (sn_args_has(args, PAIRS[i][0]))
       SN_TRY(sn_config_set(config, PAIRS[i][1], sn_args_get(args, PAIRS[i][0]), PAIRS[i][0], -1, err));
+  /* One is the data; several are a list of sources, in place of one that a file may have. */
+  const int64_t n_data = sn_args_count(args, "data");
+  if (n_data == 1 && sn_config_sources(config) > 0) {
+    return sn_fail(err, SN_E_ARGUMENT, "--data %s: the settings list %lld sources; change one with --set sources.I.data.dir=DIR",
+                   sn_args_get(args, "data"), (long long)sn_config_sources(config));
+  }
+  if (n_data == 1) SN_TRY(sn_config_set(config, "data.dir", sn_args_get(args, "data"), "data", -1, err));
+  if (n_data > 1) sn_config_drop_sources(config);
+  for (int64_t i = 0; i < n_data && n_data > 1; i++) {
+    sn_config *source;
+    SN_TRY(sn_config_add_source(config, &source, err));
+    SN_TRY(sn_config_set(source, "data.dir", sn_args_nth(args, "data", i), "data", -1, err));
+  }
   for (int64_t i = 0; i < sn_args_count(args, "set"); i++)
     SN_TRY(sn_config_set_pair(config, sn_args_nth(args, "set", i), "--set", err));
   return SN_OK;
@@ -99,6 +112,37 @@ static void log_progress(void *user, const sn_progress *p) {
           p->lr, p->tokens_per_s);
 }
 
+static double realised(const sn_train_state *s, int64_t k) {
+  return s->tokens > 0 ? (double)s->parts[k].tokens / (double)s->tokens : NAN;
+}
+
+static void put_sources(sn_json_writer *w, const sn_train_state *s) {
+  sn_json_write_key(w, "sources");
+  sn_json_begin_array(w);
+  for (int64_t k = 0; k < s->n_parts; k++) {
+    const sn_part_state *p = &s->parts[k];
+    sn_json_begin_object(w);
+    sn_json_put_string(w, "name", p->name);
+    sn_json_put_f64(w, "share", p->share);
+    sn_json_put_f64(w, "realised_share", realised(s, k));
+    sn_json_put_i64(w, "tokens", p->tokens);
+    sn_json_put_i64(w, "samples", p->samples);
+    sn_json_put_i64(w, "windows", p->n_windows);
+    sn_json_end_object(w);
+  }
+  sn_json_end_array(w);
+}
+
+static void print_sources(const sn_train_state *s) {
+  for (int64_t k = 0; k < s->n_parts; k++) {
+    const sn_part_state *p = &s->parts[k];
+    const double found = realised(s, k);
+    fprintf(stderr, "  %-24s %6.2f %% of the tokens (asked: %.2f %%), %lld samples, %.2f passes%s\n", p->name, 100 * found,
+            100 * p->share, (long long)p->samples, (double)p->samples / (double)p->n_windows,
+            fabs(found - p->share) > 0.05 * p->share ? ": windows were rejected, shorter than planned or in quarantine" : "");
+  }
+}
+
 static sn_status print_json(const char *run, const sn_train_result *r, sn_error *err) {
   sn_string text = {0};
   sn_json_writer w;
@@ -112,6 +156,7 @@ static sn_status print_json(const char *run, const sn_train_result *r, sn_error 
   sn_json_put_string(&w, "dtype", r->dtype);
   sn_json_put_i64(&w, "tokens", r->state.tokens);
   sn_json_put_bool(&w, "stopped", r->stopped);
+  if (r->state.n_parts > 0) put_sources(&w, &r->state);
   sn_json_put_i64(&w, "primitives_after_step_10", r->primitives_after_10);
   sn_json_end_object(&w);
   sn_status status = sn_json_writer_finish(&w, err);
@@ -140,6 +185,7 @@ static int finish(const sn_args *args, const char *run, bool from_recordings, co
   }
   fprintf(stderr, "%s: %lld steps, loss %.5f, %lld parameters, %s%s\n", run, (long long)result->state.step, result->loss,
           (long long)result->parameters, result->dtype, result->state.inexact ? ", resumed inexactly" : "");
+  print_sources(&result->state);
   if (result->state.nonfinite_steps > 0 || result->state.empty_steps > 0)
     fprintf(stderr, "  %lld steps were not finite and skipped, %lld had no target\n",
             (long long)result->state.nonfinite_steps, (long long)result->state.empty_steps);

@@ -293,6 +293,7 @@ void sn_subjects_destroy(sn_subjects *subjects) {
   if (subjects == NULL) return;
   for (int64_t i = 0; subjects->ids != NULL && i < subjects->n; i++) sn_free(subjects->ids[i]);
   sn_free(subjects->ids);
+  sn_free(subjects->people);
   sn_free(subjects);
 }
 
@@ -318,5 +319,5 @@ uint64_t sn_subject_identity(const char *dataset, const char *id) {
 
 uint64_t sn_subject_hash(const sn_manifest *manifest, const sn_subjects *subjects, int64_t recording) {
   if (subjects == NULL || subjects->ids[recording] == NULL) return 0;
-  return sn_subject_identity(manifest->name, subjects->ids[recording]);
+  return sn_subject_identity(subjects->people != NULL ? subjects->people : manifest->name, subjects->ids[recording]);
 }

@@ -35,12 +35,14 @@ const char *sn_keyed_table_cell(const sn_keyed_table *table, int64_t recording, 
 /* "", NA, N/A, NaN, null, (none), in any case: nothing is stated. */
 bool sn_cell_is_empty(const char *cell);
 
-/* Whose recording each one is.  Identity of a person = data set name + id. */
+/* Whose recording each one is.  Identity of a person = data set name + id, or people + id: sets that name the same people
+ * share them, so that EEG and MEG of one person in two folders are one person's. */
 typedef struct sn_subjects {
   int64_t n;            /* lines of the manifest */
   char **ids;           /* (n) NULL: unknown */
   bool persons_unknown; /* every recording stands for itself: tables must say "recordings, persons unknown" */
   int64_t n_known;
+  char *people;         /* NULL: the data set's own */
 } sn_subjects;
 
 /* from: a column of table | "recording" | "header" (the manifest's subject column) | NULL: as "header" where every ok

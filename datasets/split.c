@@ -11,8 +11,8 @@
 #include "core/philox.h"
 #include "core/sha256.h"
 
-static const char *const COLUMNS[] = {"dataset", "path", "subject", "fold", "roles", "checksum"};
-enum { N_COLUMNS = 6 };
+static const char *const COLUMNS[] = {"dataset", "path", "subject", "fold", "roles", "checksum", "people"};
+enum { N_COLUMNS = 6 }; /* and people, where they are stated */
 
 void sn_split_destroy(sn_split *split) {
   if (split == NULL) return;
@@ -27,6 +27,7 @@ void sn_split_destroy(sn_split *split) {
   sn_free(split->folds);
   sn_free(split->roles);
   sn_free(split->dataset);
+  sn_free(split->people);
   sn_free(split);
 }
 
@@ -76,7 +77,7 @@ static bool roles_of_text(const char *text, uint8_t *roles) {
 
 /* Lines without a path are those of the manifest that are not ok. */
 static sn_status split_text(const sn_split *split, sn_string *out, sn_error *err) {
-  for (int c = 0; c < N_COLUMNS; c++) SN_TRY(sn_string_printf(out, err, "%s%s", c > 0 ? "\t" : "", COLUMNS[c]));
+  for (int c = 0; c < N_COLUMNS + (split->people != NULL); c++) SN_TRY(sn_string_printf(out, err, "%s%s", c > 0 ? "\t" : "", COLUMNS[c]));
   SN_TRY(sn_string_append(out, "\n", 1, err));
   for (int64_t i = 0; i < split->n; i++) {
     if (split->paths[i] == NULL) continue;
@@ -87,7 +88,12 @@ static sn_status split_text(const sn_split *split, sn_string *out, sn_error *err
     if (split->subjects[i] != NULL) SN_TRY(sn_manifest_escape(split->subjects[i], false, out, err));
     SN_TRY(sn_string_append(out, "\t", 1, err));
     if (split->folds[i] >= 0) SN_TRY(sn_string_printf(out, err, "%d", (int)split->folds[i]));
-    SN_TRY(sn_string_printf(out, err, "\t%s\t%s\n", roles_text(split->roles[i]), split->checksums[i]));
+    SN_TRY(sn_string_printf(out, err, "\t%s\t%s", roles_text(split->roles[i]), split->checksums[i]));
+    if (split->people != NULL) {
+      SN_TRY(sn_string_append(out, "\t", 1, err));
+      SN_TRY(sn_manifest_escape(split->people, false, out, err));
+    }
+    SN_TRY(sn_string_append(out, "\n", 1, err));
   }
   return SN_OK;
 }
@@ -112,6 +118,7 @@ sn_status sn_split_save(const sn_split *split, const char *path, sn_error *err) 
 /* ---- making ---------------------------------------------------------------------------------------------------- */
 
 static sn_status copy_lines(sn_split *split, const sn_manifest *manifest, const sn_subjects *subjects, sn_error *err) {
+  if (subjects != NULL && subjects->people != NULL) SN_TRY(sn_strdup(&split->people, subjects->people, "split", err));
   for (int64_t i = 0; i < manifest->n; i++) {
     if (!manifest->rows[i].ok) continue;
     SN_TRY(sn_strdup(&split->paths[i], manifest->rows[i].path, "split", err));
@@ -212,6 +219,12 @@ done:
   sn_free(classes);
   sn_free(folds);
   return status;
+}
+
+static void take_folds(sn_split *split, const sn_split_options *o, const bool *used) {
+  split->n_folds = o->n_folds;
+  for (int64_t i = 0; i < split->n; i++)
+    if (used[i]) split->folds[i] = o->folds[i];
 }
 
 static void roles_from_folds(sn_split *split, const bool *used) {
@@ -323,11 +336,12 @@ sn_status sn_split_create(const sn_manifest *manifest, const sn_subjects *subjec
   if (fixed) {
     SN_TRY_GOTO(roles_from_column(split, table, o, used, err), fail);
   } else {
-    if (folded) SN_TRY_GOTO(make_folds(split, labels, o, used, err), fail);
+    if (folded && o->folds != NULL) take_folds(split, o, used);
+    else if (folded) SN_TRY_GOTO(make_folds(split, labels, o, used, err), fail);
     split->fold = folded ? o->fold : -1;
     roles_from_folds(split, used);
   }
-  SN_TRY_GOTO(check_parts(split, err), fail);
+  if (o->folds == NULL) SN_TRY_GOTO(check_parts(split, err), fail);
   SN_TRY_GOTO(sn_split_check(split, manifest, err), fail);
   SN_TRY_GOTO(split_hash(split, err), fail);
   sn_free(used);
@@ -440,16 +454,20 @@ sn_status sn_split_load(const char *path, const sn_manifest *manifest, sn_split 
   char *dataset = NULL;
   sn_status status = SN_OK;
   SN_TRY_GOTO(sn_table_load(path, '\t', true, &table, err), fail);
-  if (!sn_table_has_columns(table, COLUMNS, N_COLUMNS) || table->n_rows == 0) {
+  const bool stated = sn_table_has_columns(table, COLUMNS, N_COLUMNS + 1);
+  if ((!stated && !sn_table_has_columns(table, COLUMNS, N_COLUMNS)) || table->n_rows == 0) {
     status = sn_fail_at(err, SN_E_CORRUPT, -1, 1, NULL,
                         "%s: not a split (dataset, path, subject, fold, roles, checksum)", path);
     goto fail;
   }
   SN_TRY_GOTO(take_cell(table->cells[0], &dataset, err), fail);
   SN_TRY_GOTO(split_alloc(manifest != NULL ? manifest->n : table->n_rows, dataset, &split, err), fail);
+  if (stated) SN_TRY_GOTO(take_cell(table->cells[N_COLUMNS], &split->people, err), fail);
   for (int64_t i = 0; i < table->n_rows; i++) {
-    char *const *cells = table->cells + i * N_COLUMNS;
-    status = strcmp(cells[0], table->cells[0]) != 0 ? sn_fail(err, SN_E_CORRUPT, "another data set, '%s'", cells[0])
+    char *const *cells = table->cells + i * table->n_columns;
+    status = strcmp(cells[0], table->cells[0]) != 0 ||
+                     (stated && strcmp(cells[N_COLUMNS], table->cells[N_COLUMNS]) != 0)
+                 ? sn_fail(err, SN_E_CORRUPT, "another data set, '%s'", cells[0])
                                                     : load_line(split, manifest, cells, i, err);
     if (status != SN_OK) {
       status = sn_table_fail_row(table, i, path, status, err);

@@ -11,8 +11,8 @@
  * person), and dealt out one by one to the fold that has the fewest groups of this stratum, then the fewest
  * recordings, then the lowest number.  So the folds do not depend on the order of files or threads.
  *
- * split.tsv: data set, path, subject, fold, roles, checksum; one line per ok line of the manifest, in its order.  Its
- * SHA-256 is the split's hash. */
+ * split.tsv: data set, path, subject, fold, roles, checksum; one line per ok line of the manifest, in its order; and people,
+ * where they are not the data set's own (keyed_table.h).  Its SHA-256 is the split's hash. */
 #ifndef SN_DATASETS_SPLIT_H
 #define SN_DATASETS_SPLIT_H
 
@@ -41,6 +41,8 @@ typedef struct sn_split_options {
   const char *train, *test;   /* its values; NULL, NULL: train/test, training/testing or DS1/DS2, whichever occurs */
   const char *const *exclude; /* (n_exclude) recordings left out, by path or name with or without extension */
   int64_t n_exclude;
+  const int32_t *folds;       /* (manifest->n) each line's fold, -1 none, where they are dealt over several data sets together;
+                                 a part may then be empty. NULL: they are made here */
 } sn_split_options;
 
 typedef struct sn_split {
@@ -49,6 +51,7 @@ typedef struct sn_split {
   int64_t n_folds, fold;
   int64_t n; /* lines of the manifest */
   char *dataset;
+  char *people;                                    /* namespace of the subjects; NULL: the data set's */
   char **paths;                                    /* (n) of the manifest's lines */
   char **subjects;                                 /* (n) NULL unknown */
   char **checksums;                                /* (n) as in the manifest */
@@ -80,7 +83,7 @@ int64_t sn_split_count_subjects(const sn_split *split, sn_role role); /* people 
 SN_MUST_CHECK sn_status sn_split_rows(const sn_split *split, sn_role role, int64_t **rows, int64_t *n, sn_error *err);
 
 /* Who stands in a's `role_a` and in b's `role_b`: a pretraining run against an evaluation.  People are compared by
- * data set and id, recordings by checksum too, so that a renamed file is found; checksums of different kind (quick,
+ * people (or data set) and id, recordings by checksum too, so that a renamed file is found; checksums of different kind (quick,
  * sha256) cannot be compared, and kind says what was.  The lists hold "subject (path in a, path in b)". */
 typedef struct sn_leakage {
   int64_t n_subjects, n_contents; /* shared */
@@ -90,6 +93,11 @@ typedef struct sn_leakage {
 } sn_leakage;
 SN_MUST_CHECK sn_status sn_split_leakage(const sn_split *a, sn_role role_a, const sn_split *b, sn_role role_b,
                                          sn_leakage *out, sn_error *err);
+
+/* The name that ids are of. */
+static inline const char *sn_split_people(const sn_split *split) {
+  return split->people != NULL ? split->people : split->dataset != NULL ? split->dataset : "";
+}
 
 /* Grouped folds of any items: folds (n) [out] in 0..k-1, one group in one fold, by the rule above.  groups (n):
  * identities; strata (n): class of each item, -1 none, or NULL.  Groups fewer than k: *n_folds is their number;

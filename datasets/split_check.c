@@ -157,7 +157,7 @@ static sn_status claim_people(claims *list, const sn_split *split, sn_role role,
   for (int64_t i = 0; i < split->n; i++) {
     if ((split->roles[i] & role) == 0 || split->subjects[i] == NULL) continue;
     sn_string name = {0};
-    sn_status status = sn_string_printf(&name, err, "%s\n", split->dataset);
+    sn_status status = sn_string_printf(&name, err, "%s\n", sn_split_people(split));
     if (status == SN_OK) status = add_claim(list, name.data, split->subjects[i], i, side, err);
     sn_string_free(&name);
     SN_TRY(status);

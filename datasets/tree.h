@@ -8,7 +8,9 @@
  *   sleep-edf  "SC4001E0-PSG.edf" with "SC4001EC-Hypnogram.edf" beside: subject SC400 (the last digit before the letter
  *              is the night), events from the hypnogram, which is no recording of its own
  *   eegmmi     "S001R04.edf": subject S001
- *   plain      everything else: subject and session from folders sub-X and ses-X, or a name that begins with sub-X_
+ *   plain      everything else: subject and session from folders sub-X and ses-X, or a name that begins with sub-X_; below
+ *              a folder that holds dataset_description.json (one of several sets under the root) "FOLDER/X": sub-01 of two
+ *              sets are two persons.  To read the sidecars of such sets, name each as a data set of its own.
  * The files that were used join recording->files: they are part of the manifest's checksum. */
 #ifndef SN_DATASETS_TREE_H
 #define SN_DATASETS_TREE_H

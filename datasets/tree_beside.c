@@ -8,6 +8,7 @@
 
 #include "core/alloc.h"
 #include "core/fs.h"
+#include "core/philox.h"
 #include "core/stream.h"
 #include "core/text.h"
 
@@ -171,7 +172,28 @@ static sn_status tuh_beside(const char *root, const char *path, sn_recording *r,
   return status;
 }
 
-sn_status sn_tree_apply_names(const char *root, const char *path, sn_recording *r, sn_error *err) {
+/* Length of the part of `path` that is a BIDS set below the root: the nearest folder with a dataset_description.json; 0. */
+static size_t set_length(const char *root, const char *path) {
+  char folder[4096];
+  for (size_t n = strlen(path); n > 0; n--) {
+    if (path[n] != '/') continue;
+    if (snprintf(folder, sizeof folder, "%s/%.*s/dataset_description.json", root, (int)n, path) >= (int)sizeof folder) continue;
+    if (sn_path_exists(folder)) return n;
+  }
+  return 0;
+}
+
+/* Two sets below one root may both have a sub-01: an id is one of its set. */
+static void name_set(const char *root, const char *path, sn_recording *r) {
+  char id[2 * sizeof r->subject_id];
+  const size_t n = set_length(root, path), length = strlen(r->subject_id);
+  if (n == 0 || length == 0) return;
+  if (n + 1 + length < sizeof r->subject_id) snprintf(id, sizeof id, "%.*s/%s", (int)n, path, r->subject_id);
+  else snprintf(id, sizeof id, "%08x/%.50s", (unsigned)sn_hash64(path, (int64_t)n), r->subject_id);
+  snprintf(r->subject_id, sizeof r->subject_id, "%.63s", id);
+}
+
+static sn_status names_of(const char *root, const char *path, sn_recording *r, sn_error *err) {
   char subject[64], stem[16];
   if (sn_tuh_name(path, subject, NULL, 0)) {
     snprintf(r->subject_id, sizeof r->subject_id, "%s", subject);
@@ -189,5 +211,11 @@ sn_status sn_tree_apply_names(const char *root, const char *path, sn_recording *
   if (r->subject_id[0] == '\0') sn_path_entity(path, "sub-", r->subject_id, sizeof r->subject_id);
   if (r->subject_id[0] == '\0' && strncmp(base, "sub-", 4) == 0 && base[4 + strcspn(base + 4, "_.")] == '_')
     snprintf(r->subject_id, sizeof r->subject_id, "%.*s", (int)strcspn(base + 4, "_."), base + 4);
+  return SN_OK;
+}
+
+sn_status sn_tree_apply_names(const char *root, const char *path, sn_recording *r, sn_error *err) {
+  SN_TRY(names_of(root, path, r, err));
+  name_set(root, path, r);
   return SN_OK;
 }

@@ -71,6 +71,41 @@ static sn_status read_targets(const sn_json *list, sn_train_state *state, sn_err
   return SN_OK;
 }
 
+static void write_parts(sn_json_writer *w, const sn_train_state *state) {
+  sn_json_write_key(w, "sources");
+  sn_json_begin_array(w);
+  for (int64_t i = 0; i < state->n_parts; i++) {
+    const sn_part_state *p = &state->parts[i];
+    sn_json_begin_object(w);
+    sn_json_put_string(w, "name", p->name);
+    sn_json_put_f64(w, "share", p->share);
+    sn_json_put_i64(w, "windows", p->n_windows);
+    sn_json_put_i64(w, "tokens", p->tokens);
+    sn_json_put_i64(w, "samples", p->samples);
+    sn_json_end_object(w);
+  }
+  sn_json_end_array(w);
+}
+
+static sn_status read_parts(const sn_json *list, sn_train_state *state, sn_error *err) {
+  const int64_t n = sn_json_length(list);
+  if (n > SN_MOST_PARTS) return sn_fail(err, SN_E_CORRUPT, "state.json: %lld sources", (long long)n);
+  for (int64_t i = 0; i < n; i++) {
+    sn_part_state *p = &state->parts[i];
+    const sn_json *item = sn_json_at(list, i);
+    const char *name;
+    SN_TRY(sn_json_get_string(item, "name", &name, err));
+    if (strlen(name) >= sizeof p->name) return sn_fail(err, SN_E_CORRUPT, "state.json: source '%.40s...'", name);
+    strcpy(p->name, name);
+    SN_TRY(sn_json_get_f64(item, "share", &p->share, err));
+    SN_TRY(sn_json_get_i64(item, "windows", &p->n_windows, err));
+    SN_TRY(sn_json_get_i64(item, "tokens", &p->tokens, err));
+    SN_TRY(sn_json_get_i64(item, "samples", &p->samples, err));
+  }
+  state->n_parts = n;
+  return SN_OK;
+}
+
 static void write_state_fields(sn_json_writer *w, const sn_train_state *state) {
   for (int i = 0; i < N_INTEGERS; i++) {
     sn_json_put_i64(w, INTEGERS[i].key, *(const int64_t *)((const char *)state + INTEGERS[i].offset));
@@ -90,6 +125,7 @@ static void write_state_fields(sn_json_writer *w, const sn_train_state *state) {
     sn_json_put_i64(w, "phase_updates", state->phase_updates);
   }
   if (state->n_targets > 0) write_targets(w, state);
+  if (state->n_parts > 0) write_parts(w, state);
   if (state->best_step < 0) return;
   sn_json_put_i64(w, "best_step", state->best_step);
   sn_json_put_f64(w, "best_score", state->best_score);
@@ -140,6 +176,7 @@ static sn_status read_optional(const sn_json *root, sn_train_state *state, sn_er
   if (sn_json_get(root, "phase_updates") != NULL)
     SN_TRY(sn_json_get_i64(root, "phase_updates", &state->phase_updates, err));
   if (sn_json_get(root, "targets") != NULL) SN_TRY(read_targets(sn_json_get(root, "targets"), state, err));
+  if (sn_json_get(root, "sources") != NULL) SN_TRY(read_parts(sn_json_get(root, "sources"), state, err));
   if (sn_json_get(root, "best_step") == NULL) return SN_OK;
   SN_TRY(sn_json_get_i64(root, "best_step", &state->best_step, err));
   SN_TRY(sn_json_get_f64(root, "best_score", &state->best_score, err));

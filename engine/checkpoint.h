@@ -11,7 +11,16 @@
 #include "core/json.h"
 #include "core/log.h"
 #include "core/token_batch.h"
+#include "datasets/source.h"
 #include "kernels/param.h"
+
+/* What a source of a mixture was asked for and has had. */
+typedef struct sn_part_state {
+  char name[SN_PART_NAME];
+  double share;             /* of the tokens */
+  int64_t n_windows;
+  int64_t tokens, samples;  /* that reached the model, all ranks */
+} sn_part_state;
 
 /* Everything of a run that is not a tensor. */
 typedef struct sn_train_state {
@@ -37,6 +46,8 @@ typedef struct sn_train_state {
   bool embed_extra;
   int n_targets;            /* beside the tokens: heads have their widths */
   sn_target_spec targets[SN_MOST_TARGETS];
+  int64_t n_parts;          /* of a mixture (datasets/mixture.h); 0: one data set */
+  sn_part_state parts[SN_MOST_PARTS];
 } sn_train_state;
 
 /* ledger: the loader's, as JSON text of one value ("null" when there is none).  keep_last / keep_every: retention after

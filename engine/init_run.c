@@ -117,6 +117,30 @@ done:
   return status;
 }
 
+/* Of a run over several sources, each of theirs. */
+static sn_status copy_sources(const char *from, const char *folder, int64_t *number, sn_error *err) {
+  sn_dir_entry *entries = NULL;
+  char *sources = NULL;
+  int64_t n = 0;
+  sn_status status;
+  SN_TRY_GOTO(sn_path_join(from, "sources", &sources, err), done);
+  if (!sn_path_is_directory(sources)) goto done;
+  SN_TRY_GOTO(sn_dir_list(sources, &entries, &n, err), done);
+  for (int64_t i = 0; i < n; i++) {
+    char *path = NULL, *split = NULL;
+    status = sn_path_join(sources, entries[i].name, &path, err);
+    if (status == SN_OK) status = sn_path_join(path, "split.tsv", &split, err);
+    if (status == SN_OK) status = copy_split(split, folder, (*number)++, err);
+    sn_free(path);
+    sn_free(split);
+    if (status != SN_OK) goto done;
+  }
+done:
+  sn_dir_free(entries, n);
+  sn_free(sources);
+  return status;
+}
+
 sn_status sn_init_inherit(const sn_config *config, const char *run, sn_error *err) {
   const char *from = sn_config_text(config, "init.run");
   char *folder = NULL, *split = NULL;
@@ -126,6 +150,7 @@ sn_status sn_init_inherit(const sn_config *config, const char *run, sn_error *er
   SN_TRY_GOTO(sn_make_directories(folder, err), done);
   SN_TRY_GOTO(sn_path_join(from, "split.tsv", &split, err), done);
   if (sn_path_exists(split)) SN_TRY_GOTO(copy_split(split, folder, number++, err), done);
+  SN_TRY_GOTO(copy_sources(from, folder, &number, err), done);
   status = copy_inherited(from, folder, number, err);
 done:
   sn_free(split);

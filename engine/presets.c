@@ -64,6 +64,16 @@ const sn_preset sn_presets[] = {
      "mae.decoder_width=384\nmae.decoder_depth=4\nmae.decoder_heads=12\nmae.mask_ratio=0.55\n"
      "train.steps=100000\ntrain.lr=6e-4\ntrain.weight_decay=0.05\ntrain.clip=1\ntrain.warmup=0.05\n"
      "train.pack_tokens=38400\n"},
+    {"eeg-meg-tiny", "0.2 M parameters: EEG of any headset and MEG together (docs/mixtures.md), minutes on a laptop", "eeg",
+     "data.modality=eeg\ndata.rate=125 Hz\ndata.window=10 s\ndata.patch=2 s\ndata.patch_stride=2 s\n"
+     "data.normalize=zscore-window\ndata.clip=0\ndata.crop=random\n"
+     "data.tokens=log_rfft\ndata.spectrum_low=0.4 Hz\ndata.spectrum_high=45 Hz\ndata.spectrum_floor=0.01\n"
+     "model.input=standardized\nmodel.position=sensor6d,sincos\nmodel.channel=none\n"
+     "mae.target=raw\nmae.target_standardize=true\nmae.mask=channel\nmae.mask_ratio=0.5\n"
+     "model.width=64\nmodel.depth=2\nmodel.heads=4\n"
+     "mae.decoder_width=48\nmae.decoder_depth=1\nmae.decoder_heads=3\n"
+     "train.steps=1500\ntrain.lr=2e-3\ntrain.weight_decay=0.05\ntrain.clip=1\ntrain.warmup=0.05\n"
+     "train.pack_tokens=3840\n"},
 #endif
     {"synthetic-tiny", "the model of ecg-tiny on synthetic tokens: needs no data", "",
      "model.width=128\nmodel.depth=4\nmodel.heads=4\n"

@@ -7,7 +7,7 @@
 #include "engine/run_folder.h"
 #include "objectives/objective.h"
 
-sn_status sn_pretrain_check(const sn_config *config, int64_t *steps, sn_error *err) {
+sn_status sn_pretrain_check(sn_config *config, int64_t *steps, sn_error *err) {
   sn_train_phase phases[SN_TRAIN_PHASES];
   int n_phases;
   SN_TRY(sn_config_check_complete(config, err));
@@ -32,6 +32,26 @@ bool sn_pretrain_is_neutral(const char *key) {
 
 static bool is_own(const sn_config *config, int64_t phase, int64_t key) {
   return sn_config_next_own(sn_config_phase(config, phase), key - 1) == key;
+}
+
+/* What a source has otherwise than before, where the top level has not. */
+static sn_status compare_source(const char *run, const sn_config *old, const sn_config *new, int64_t source, const sn_log *log,
+                                bool *changed, sn_error *err) {
+  const sn_config *before = sn_config_source(old, source), *now = sn_config_source(new, source);
+  sn_string text = {0};
+  sn_status status;
+  for (int64_t i = -1;;) {
+    SN_TRY_GOTO(sn_config_next_change(before, now, i, &i, &text, err), done);
+    if (i < 0) break;
+    if (sn_config_next_own(now, i - 1) != i && sn_config_next_own(before, i - 1) != i) continue; /* said of the top level */
+    const bool neutral = sn_pretrain_is_neutral(sn_config_key(now, i));
+    *changed = *changed || !neutral;
+    sn_log_write(log, neutral ? SN_LOG_INFO : SN_LOG_WARNING, "%s: resumed with sources.%lld: %s%s", run, (long long)source,
+                 text.data, neutral ? "" : ": not what an uninterrupted run would give, and it is marked so");
+  }
+done:
+  sn_string_free(&text);
+  return status;
 }
 
 /* Says what a resumed run is given otherwise than it began with. *changed: something that the result depends on.
@@ -66,6 +86,13 @@ static sn_status compare_settings(const char *run, const sn_config *now, const s
   SN_TRY_GOTO(sn_run_load_config(run, &before, err), done);
   for (int64_t i = 0; i < n; i++)
     SN_TRY_GOTO(compare_phase(run, before, now, n > 1 ? i : -1, log, changed, err), done);
+  if (sn_config_sources(before) != sn_config_sources(now)) {
+    status = sn_fail(err, SN_E_ARGUMENT, "%s began with %lld sources, now %lld: a resumed run sees the same data", run,
+                     (long long)sn_config_sources(before), (long long)sn_config_sources(now));
+    goto done;
+  }
+  for (int64_t i = 0; i < sn_config_sources(now); i++)
+    SN_TRY_GOTO(compare_source(run, before, now, i, log, changed, err), done);
 done:
   sn_config_destroy(before);
   return status;

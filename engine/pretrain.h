@@ -7,7 +7,7 @@
 
 /* What can be found wrong with settings before the data are looked at: keys that are missing or change nothing, phases, objectives.
  * *steps [out, may be NULL]: of all phases. */
-SN_MUST_CHECK sn_status sn_pretrain_check(const sn_config *config, int64_t *steps, sn_error *err);
+SN_MUST_CHECK sn_status sn_pretrain_check(sn_config *config, int64_t *steps, sn_error *err);
 
 /* Settings that the result does not depend on, such as train.prefetch. */
 bool sn_pretrain_is_neutral(const char *key);

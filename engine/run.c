@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -13,12 +14,19 @@
 #include "datasets/token_stage.h"
 #include "modalities/ecg/beat_tokens.h"
 #include "engine/run_signal.h"
+#include "engine/run_sources.h"
 #include "modalities/signal/augment.h"
 #endif
 
 const sn_config_entry sn_run_config[] = {
     {"data.dir", SN_CONFIG_TEXT, NULL, 0, 0, NULL, NULL, "directory of recordings, or 'synthetic' for made-up tokens"},
     {"data.name", SN_CONFIG_TEXT, "", 0, 0, NULL, NULL, "name of the data set; default: the directory's own"},
+    {"data.share", SN_CONFIG_REAL, "0", 0, 1e9, NULL, NULL,
+     "of a source: its share of the tokens, relative to the others' or a fraction; 0: left to the data (data.share_exponent)"},
+    {"data.share_exponent", SN_CONFIG_REAL, "1", 0, 8, NULL, NULL,
+     "shares that are left to the data go by tokens^exponent: 1 as they come, 0 all alike"},
+    {"data.people", SN_CONFIG_TEXT, "", 0, 0, NULL, NULL,
+     "whose ids a data set's persons have: sources that name the same share their people; default: its own"},
     {"data.fold", SN_CONFIG_TEXT, "", 0, 0, NULL, NULL, "i/k: leave out the people of fold i of k, from 0; default: none"},
     {"data.split_seed", SN_CONFIG_INT, "0", 0, 9e15, NULL, NULL, "of the folds"},
     {"data.subject", SN_CONFIG_TEXT, "", 0, 0, NULL, NULL,
@@ -59,7 +67,7 @@ sn_status sn_run_config_create_with(const sn_config_entry *const *more, int64_t 
 
 sn_status sn_run_config_create(sn_config **out, sn_error *err) { return sn_run_config_create_with(NULL, 0, out, err); }
 
-sn_status sn_run_check_config(const sn_config *config, sn_error *err) {
+static sn_status check_labels(const sn_config *config, sn_error *err) {
   static const char *const NEEDS[][2] = {{"data.train_part", "data.split"}, {"data.test_part", "data.split"},
                                          {"data.key", "data.labels"}, {"data.split", "data.labels"},
                                          {"data.stratify", "data.labels"}};
@@ -70,6 +78,23 @@ sn_status sn_run_check_config(const sn_config *config, sn_error *err) {
                       "too, or leave it out", NEEDS[i][0], value, NEEDS[i][1], NEEDS[i][1]);
   }
   return SN_OK;
+}
+
+sn_status sn_run_check_config(sn_config *config, sn_error *err) {
+  const int64_t n = sn_config_sources(config);
+  if (n == 0) {
+    if (sn_config_text(config, "data.dir")[0] != '\0') return check_labels(config, err);
+    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "data.dir", "data.dir is empty: name a directory of recordings, or list several "
+                      "under sources");
+  }
+#ifdef SONDE_MINIMAL
+  return sn_fail(err, SN_E_UNSUPPORTED, "sources: the minimal build reads no recordings; use --data synthetic");
+#else
+  for (int64_t i = 0; i < n; i++) SN_TRY(check_labels(sn_config_source(config, i), err));
+  /* The top level has no directory, and whoever reads the key finds it empty. */
+  SN_TRY(sn_config_default_pairs(config, "data.dir=", "sources", err));
+  return sn_run_sources_check(config, err);
+#endif
 }
 
 sn_status sn_run_save_config(const char *run, const sn_config *config, sn_error *err) {
@@ -125,6 +150,31 @@ sn_status sn_parse_fold(const char *text, int64_t *fold, int64_t *folds, sn_erro
   return sn_fail(err, SN_E_ARGUMENT, "fold '%s': expected i/k with 0 <= i < k and k >= 2, such as 0/5", text);
 }
 
+bool sn_same_directory(const char *a, const char *b) {
+  char *x = realpath(a, NULL), *y = realpath(b, NULL);
+  const bool same = x != NULL && y != NULL && strcmp(x, y) == 0;
+  free(x);
+  free(y);
+  return same;
+}
+
+sn_status sn_run_choose_source(sn_config *config, const char *run, const char *data, sn_error *err) {
+  const int64_t n = sn_config_sources(config);
+  char names[160] = "";
+  for (int64_t i = 0; i < n; i++) {
+    const char *dir = sn_config_text(sn_config_source(config, i), "data.dir");
+    const size_t used = strlen(names);
+    snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "", dir);
+    if (data == NULL || !sn_same_directory(data, dir)) continue;
+    sn_config_take_source(config, i);
+    return SN_OK;
+  }
+  if (data == NULL && n > 0)
+    return sn_fail(err, SN_E_ARGUMENT, "%s was pretrained on several sources (%s): name the one with --data DIR", run, names);
+  sn_config_drop_sources(config);
+  return SN_OK;
+}
+
 static sn_status open_synthetic(const sn_config *c, sn_source **out, sn_error *err) {
   sn_synthetic_options o = {.n_windows = sn_config_int(c, "synthetic.windows"),
                             .patch_size = sn_config_int(c, "synthetic.patch"),
@@ -136,11 +186,16 @@ static sn_status open_synthetic(const sn_config *c, sn_source **out, sn_error *e
 }
 
 sn_status sn_run_attach_stage(sn_source *source, const sn_config *config, bool with_targets, sn_error *err) {
+  return sn_run_attach_source_stage(source, config, config, with_targets, err);
+}
+
+sn_status sn_run_attach_source_stage(sn_source *source, const sn_config *run, const sn_config *config, bool with_targets,
+                                     sn_error *err) {
   sn_objective_needs needs = {0};
   /* Those of all phases: the same samples serve each. */
-  for (int64_t i = 0; with_targets && i < sn_config_phases(config); i++) {
+  for (int64_t i = 0; with_targets && i < sn_config_phases(run); i++) {
     sn_objective_needs own;
-    SN_TRY(sn_objective_get_needs(sn_config_phase(config, i), &own, err));
+    SN_TRY(sn_objective_get_needs(sn_config_phase(run, i), &own, err));
     for (int k = 0; k < own.n_targets; k++) SN_TRY(sn_objective_need(&needs, own.targets[k], err));
   }
 #ifdef SONDE_MINIMAL
@@ -167,6 +222,7 @@ struct sn_run_data {
   sn_source *source;
 #ifndef SONDE_MINIMAL
   sn_run_signal *signal;
+  sn_run_sources *sources;
 #endif
 };
 
@@ -176,6 +232,14 @@ sn_status sn_run_data_open(sn_config *config, const char *run, bool resume, cons
   sn_run_data *data = NULL;
   sn_status status;
   SN_TRY(sn_alloc(&data, 1, sizeof *data, "run data", err));
+#ifndef SONDE_MINIMAL
+  if (sn_config_sources(config) > 0) {
+    SN_TRY_GOTO(sn_run_sources_open(config, run, resume, log, &data->sources, err), fail);
+    SN_TRY_GOTO(sn_run_sources_mix(data->sources, config, log, &data->source, err), fail);
+    *out = data;
+    return SN_OK;
+  }
+#endif
   if (strcmp(dir, "synthetic") == 0) {
     SN_TRY_GOTO(open_synthetic(config, &data->source, err), fail);
   } else {
@@ -200,6 +264,7 @@ void sn_run_data_destroy(sn_run_data *data) {
   sn_source_destroy(data->source);
 #ifndef SONDE_MINIMAL
   sn_run_signal_destroy(data->signal);
+  sn_run_sources_destroy(data->sources);
 #endif
   sn_free(data);
 }

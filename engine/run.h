@@ -16,8 +16,9 @@ SN_MUST_CHECK sn_status sn_run_config_create_with(const sn_config_entry *const *
                                                   sn_error *err);
 
 /* Settings that would be lost without a word: data.train_part or data.test_part without data.split, data.key, data.split or
- * data.stratify without data.labels. SN_E_ARGUMENT. */
-SN_MUST_CHECK sn_status sn_run_check_config(const sn_config *config, sn_error *err);
+ * data.stratify without data.labels. SN_E_ARGUMENT.  Of a run over several sources (engine/run_sources.h) also what is wrong
+ * with their list; their names are filled in. */
+SN_MUST_CHECK sn_status sn_run_check_config(sn_config *config, sn_error *err);
 
 /* config.yaml of a run folder (JSON, which is YAML): resolved and complete. */
 SN_MUST_CHECK sn_status sn_run_save_config(const char *run, const sn_config *config, sn_error *err);
@@ -25,7 +26,8 @@ SN_MUST_CHECK sn_status sn_run_load_config(const char *run, sn_config **out, sn_
 /* Into a configuration whose table holds at least those keys. */
 SN_MUST_CHECK sn_status sn_run_load_config_into(const char *run, sn_config *config, sn_error *err);
 
-/* The data that a configuration names: data.dir is a directory (full build), or "synthetic".
+/* The data that a configuration names: data.dir is a directory (full build), or "synthetic"; or a list of sources, which are
+ * mixed (engine/run_sources.h).
  * data.modality and the defaults that follow from it are filled in, so config is saved after this.
  * run not NULL: manifest.tsv and split.tsv are written there; a resumed run uses those that are there. */
 typedef struct sn_run_data sn_run_data;
@@ -42,6 +44,16 @@ void sn_run_data_note(const sn_run_data *data, const sn_log *log);
 /* What tokens hold (data.tokens), for any source that a run's data come from.  with_targets: also the targets that the
  * objective asks for: pretraining alone needs them. */
 SN_MUST_CHECK sn_status sn_run_attach_stage(sn_source *source, const sn_config *config, bool with_targets, sn_error *err);
+
+/* Of a run over several sources (`run` is its folder, for messages): config becomes that of one data set, with the settings of
+ * the source that lies in the directory `data`, or with those of the top level where none does.  SN_E_ARGUMENT: data is NULL.
+ * A run over one data set stays as it is. */
+SN_MUST_CHECK sn_status sn_run_choose_source(sn_config *config, const char *run, const char *data, sn_error *err);
+bool sn_same_directory(const char *a, const char *b);
+
+/* The same for one of several data sets: targets as the run's configuration asks for them, tokens by the source's own. */
+SN_MUST_CHECK sn_status sn_run_attach_source_stage(sn_source *source, const sn_config *run, const sn_config *own,
+                                                   bool with_targets, sn_error *err);
 
 /* "i/k" with 0 <= i < k, k >= 2. */
 SN_MUST_CHECK sn_status sn_parse_fold(const char *text, int64_t *fold, int64_t *folds, sn_error *err);

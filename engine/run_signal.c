@@ -42,7 +42,7 @@ done:
 
 enum { MOST_EXCLUDED = 256 };
 
-static sn_status make_split(sn_run_signal *data, const sn_config *config, sn_error *err) {
+static sn_status make_split(sn_run_signal *data, const sn_config *config, const int32_t *folds, sn_error *err) {
   const char *excluded[MOST_EXCLUDED], *stratify = text_or_null(config, "data.stratify");
   const char *fold = text_or_null(config, "data.fold");
   sn_labels *labels = NULL;
@@ -56,6 +56,7 @@ static sn_status make_split(sn_run_signal *data, const sn_config *config, sn_err
                    MOST_EXCLUDED);
   for (int64_t i = 0; i < options.n_exclude; i++) excluded[i] = sn_config_list_text(config, "data.exclude", i);
   if (fold != NULL) SN_TRY(sn_parse_fold(fold, &options.fold, &options.n_folds, err));
+  options.folds = folds;
   if (stratify != NULL) {
     sn_label_options target = {.target = stratify, .task = SN_LABEL_CLASS};
     SN_TRY(sn_labels_create(data->manifest, data->table, &target, &labels, err));
@@ -91,11 +92,10 @@ static void warn_of_left_out(const sn_run_signal *data, const sn_log *log) {
                  (long long)data->table->n_unmatched, data->table->first_unmatched);
 }
 
-sn_status sn_run_signal_open(sn_config *config, const char *run, bool resume, const sn_log *log, sn_run_signal **out,
-                          sn_error *err) {
+sn_status sn_run_signal_find(sn_config *config, const char *run, bool resume, const sn_log *log, sn_run_signal **out,
+                             sn_error *err) {
   sn_run_signal *data = NULL;
-  const char *labels = text_or_null(config, "data.labels");
-  char *path = NULL;
+  const char *labels = text_or_null(config, "data.labels"), *people = text_or_null(config, "data.people");
   sn_status status;
   SN_TRY(sn_alloc(&data, 1, sizeof *data, "run data", err));
   SN_TRY_GOTO(open_manifest(data, config, run, resume, log, err), fail);
@@ -103,24 +103,42 @@ sn_status sn_run_signal_open(sn_config *config, const char *run, bool resume, co
   if (labels != NULL)
     SN_TRY_GOTO(sn_keyed_table_load(data->manifest, labels, text_or_null(config, "data.key"), &data->table, err), fail);
   SN_TRY_GOTO(find_subjects(data, config, err), fail);
-  if (run != NULL) SN_TRY_GOTO(sn_path_join(run, "split.tsv", &path, err), fail);
+  if (people != NULL) SN_TRY_GOTO(sn_strdup(&data->subjects->people, people, "people", err), fail);
+  *out = data;
+  return SN_OK;
+fail:
+  sn_run_signal_destroy(data);
+  return status;
+}
+
+sn_status sn_run_signal_split(sn_run_signal *data, const sn_config *config, const char *run, bool resume,
+                              const int32_t *folds, const sn_log *log, sn_error *err) {
+  char *path = NULL;
+  sn_status status = SN_OK;
+  if (run != NULL) SN_TRY(sn_path_join(run, "split.tsv", &path, err));
   if (resume && path != NULL && sn_path_exists(path)) {
-    SN_TRY_GOTO(sn_split_load(path, data->manifest, &data->split, err), fail);
+    SN_TRY_GOTO(sn_split_load(path, data->manifest, &data->split, err), done);
   } else {
-    SN_TRY_GOTO(make_split(data, config, err), fail);
-    if (path != NULL) SN_TRY_GOTO(sn_split_save(data->split, path, err), fail);
+    SN_TRY_GOTO(make_split(data, config, folds, err), done);
+    if (path != NULL) SN_TRY_GOTO(sn_split_save(data->split, path, err), done);
   }
   sn_log_write(log, SN_LOG_INFO, "split %s%s: %lld recordings to pretrain on, %lld left for testing", data->split->kind,
                data->split->persons_unknown ? " (recordings, persons unknown)" : "",
                (long long)sn_split_count(data->split, SN_ROLE_PRETRAIN),
                (long long)sn_split_count(data->split, SN_ROLE_PROBE_TEST));
   warn_of_left_out(data, log);
+done:
   sn_free(path);
-  *out = data;
-  return SN_OK;
-fail:
-  sn_free(path);
-  sn_run_signal_destroy(data);
+  return status;
+}
+
+sn_status sn_run_signal_open(sn_config *config, const char *run, bool resume, const sn_log *log, sn_run_signal **out,
+                             sn_error *err) {
+  sn_run_signal *data = NULL;
+  SN_TRY(sn_run_signal_find(config, run, resume, log, &data, err));
+  const sn_status status = sn_run_signal_split(data, config, run, resume, NULL, log, err);
+  if (status == SN_OK) *out = data;
+  else sn_run_signal_destroy(data);
   return status;
 }
 

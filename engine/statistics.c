@@ -82,11 +82,30 @@ static void finish(column_stats *c) {
   c->std->version++;
 }
 
+/* Window number i of `count`: spread over the source; over each source of a mixture by its share, as training meets them. */
+static int64_t choose_window(const sn_source *source, int64_t i, int64_t count) {
+  const double at = (double)i / (double)count;
+  double from = 0, all = 0;
+  for (int64_t k = 0; k < source->n_parts; k++)
+    all += source->parts[k].share * (double)source->parts[k].n_windows / (double)source->parts[k].tokens;
+  for (int64_t k = 0; k < source->n_parts; k++) {
+    const sn_source_part *p = &source->parts[k];
+    const double part = p->share * (double)p->n_windows / (double)p->tokens / all;
+    if (at >= from + part && k + 1 < source->n_parts) {
+      from += part;
+      continue;
+    }
+    const int64_t window = (int64_t)((at - from) / part * (double)p->n_windows);
+    return p->first + (window < p->n_windows ? window : p->n_windows - 1);
+  }
+  return (int64_t)(at * (double)source->n_windows);
+}
+
 static sn_status read_windows(column_stats *all, int n, sn_source *source, int64_t most, int64_t *n_read, sn_error *err) {
   const int64_t count = most < source->n_windows ? most : source->n_windows;
   sn_error last = {0};
   for (int64_t i = 0; i < count; i++) {
-    const int64_t window = (int64_t)((double)i / (double)count * (double)source->n_windows);
+    const int64_t window = choose_window(source, i, count);
     sn_sample *sample = NULL;
     sn_status status = sn_source_read(source, window, 0, 0, 0, &sample, &last);
     if (status == SN_E_MEMORY || status == SN_E_DEVICE || status == SN_E_STATE) {

@@ -191,6 +191,14 @@ static void fill_identity(trainer *t) {
   s->embed_extra = shape->embed_extra;
   s->n_targets = shape->n_targets;
   memcpy(s->targets, shape->targets, sizeof s->targets);
+  const sn_source *source = t->options->source;
+  s->n_parts = source->n_parts;
+  for (int64_t i = 0; i < source->n_parts; i++) {
+    sn_part_state *p = &s->parts[i];
+    snprintf(p->name, sizeof p->name, "%s", source->parts[i].name);
+    p->share = source->parts[i].share;
+    p->n_windows = source->parts[i].n_windows;
+  }
 }
 
 static bool same_targets(const sn_train_state *a, const sn_train_state *b) {
@@ -254,6 +262,10 @@ static sn_status load_checkpoint(trainer *t, const char *path, const sn_train_st
   s->position = old->position;
   s->tokens = old->tokens;
   s->samples = old->samples;
+  for (int64_t i = 0; i < s->n_parts && i < old->n_parts; i++) { /* the content hash holds names and shares */
+    s->parts[i].tokens = old->parts[i].tokens;
+    s->parts[i].samples = old->parts[i].samples;
+  }
   s->metrics_bytes = old->metrics_bytes;
   s->events_bytes = old->events_bytes;
   s->nonfinite_steps = old->nonfinite_steps;
@@ -560,6 +572,14 @@ static sn_status write_metrics(trainer *t, const sn_step_sums *sums, const sn_te
   if (t->task.n_phases > 1) sn_metrics_count(m, "phase", t->phase);
   sn_metrics_count(m, "tokens", t->state.tokens);
   sn_metrics_count(m, "samples", t->state.samples);
+  for (int64_t k = 0; k < t->state.n_parts; k++) { /* what each source has had so far */
+    const sn_part_state *p = &t->state.parts[k];
+    char key[SN_PART_NAME + 16];
+    snprintf(key, sizeof key, "tokens_%s", p->name);
+    sn_metrics_count(m, key, p->tokens);
+    snprintf(key, sizeof key, "share_%s", p->name);
+    sn_metrics_value(m, key, t->state.tokens > 0 ? (double)p->tokens / (double)t->state.tokens : NAN);
+  }
   sn_metrics_value(m, "loss", sums->loss);
   for (int g = 0; g < o->n_groups && o->n_groups > 1; g++) {
     char key[64];
@@ -667,18 +687,25 @@ static bool out_of_patience(const trainer *t) {
          t->state.step - since >= t->task.patience * t->task.eval_every;
 }
 
+/* seen: tokens, samples, samples without a beat, and tokens and samples of each source of a mixture. */
+static void count_tokens(const trainer *t, const sn_token_batch *batch, int64_t *seen) {
+  seen[0] += batch->n_tokens;
+  seen[2] += batch->n_nobeat;
+  for (int64_t s = 0; s < batch->n_samples && t->state.n_parts > 0; s++) {
+    seen[3 + 2 * batch->sources[s]] += batch->offsets[s + 1] - batch->offsets[s];
+    seen[4 + 2 * batch->sources[s]]++;
+  }
+}
+
 static sn_status run_step(trainer *t, sn_step *step, double start_ms, sn_error *err) {
-  int64_t seen[3] = {0, step->n_samples, 0};
+  int64_t seen[3 + 2 * SN_MOST_PARTS] = {0, step->n_samples, 0};
   sn_step_sums sums;
   sn_term_gradients compared;
   sn_optimizer_result updated;
   bool did_update;
   for (int64_t i = 0; i < step->n_packs; i++)
-    if (step->packs[i].batch != NULL) {
-      seen[0] += step->packs[i].batch->n_tokens;
-      seen[2] += step->packs[i].batch->n_nobeat;
-    }
-  SN_TRY(sn_comm_all_reduce_sum(t->comm, seen, 3, SN_I64, err));
+    if (step->packs[i].batch != NULL) count_tokens(t, step->packs[i].batch, seen);
+  SN_TRY(sn_comm_all_reduce_sum(t->comm, seen, 3 + 2 * t->state.n_parts, SN_I64, err));
   const int64_t in_phase = t->state.step - t->task.phases[t->phase].first;
   const double lr = sn_schedule_at(&t->schedule, in_phase);
   t->optimizer.weight_decay = sn_schedule_decay_at(&t->schedule, sn_config_real(settings(t), "train.weight_decay"),
@@ -687,6 +714,10 @@ static sn_status run_step(trainer *t, sn_step *step, double start_ms, sn_error *
   t->state.step++;
   t->state.tokens += seen[0];
   t->state.samples += seen[1];
+  for (int64_t k = 0; k < t->state.n_parts; k++) {
+    t->state.parts[k].tokens += seen[3 + 2 * k];
+    t->state.parts[k].samples += seen[4 + 2 * k];
+  }
   t->state.position = step->position;
   sn_train_scores scores;
   SN_TRY(evaluate(t, &scores, err));

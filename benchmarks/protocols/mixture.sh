@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# One pretraining over EEG of several headsets and MEG together, and frozen probes after it.
+#
+#   mixture.sh SONDE DATA OUT     DATA: the folder that holds eegmat_125hz and eegmmi_s001
+#
+# Sources: synthetic EEG of 19, 32 and 64 electrodes, synthetic MEG (the real MEG files at hand are seconds long), real EEG of
+# 64 electrodes (one person) and of 19 (eegmat, 36 people); shares of the tokens as below. Two folds of the people of all sources
+# together, one pretraining each; every probe joins the two, so that each tested person was left out of pretraining.
+# Beside it eegmat alone, with the same recipe, folds and number of steps. One seed; nothing was tuned on these scores.
+set -eu -o pipefail
+sonde=$1 data=$2 out=$3
+mkdir -p "$out/data"
+
+cohort() { # NAME KIND OPTION...
+  [ -d "$out/data/$1" ] || "$sonde" synth "$2" --out "$out/data/$1" "${@:3}"
+}
+cohort cap19 eeg --headset 19 --subjects 24 --seconds 60 --seed 119
+cohort cap32 eeg --headset 32 --subjects 24 --seconds 60 --seed 132
+cohort cap64 eeg --headset 64 --subjects 24 --seconds 60 --seed 164
+cohort helmet meg --subjects 16 --seconds 30 --seed 201
+
+# Eyes open or closed, of the recordings at rest: the task in a file's name.
+eyes() { # NAME ENDING
+  ( cd "$out/data/$1" && echo "file,eyes" &&
+      find . -name "*_task-eyes*$2" | sort | sed -E 's|^\./||; s|(.*_task-eyes(closed\|open)_.*)|\1,\2|' ) > "$out/data/$1.csv"
+}
+for name in cap19 cap32 cap64; do eyes $name _eeg.edf; done
+eyes helmet _meg.fif
+
+cat > "$out/sources.yaml" <<YAML
+sources:
+  - {name: cap19, data: {dir: "$out/data/cap19", share: 0.15}}
+  - {name: cap32, data: {dir: "$out/data/cap32", share: 0.15}}
+  - {name: cap64, data: {dir: "$out/data/cap64", share: 0.15}}
+  - {name: helmet, data: {dir: "$out/data/helmet", share: 0.20}}
+  - {name: eegmmi, data: {dir: "$data/eegmmi_s001", share: 0.05, fold: ""}}
+  - {name: eegmat, data: {dir: "$data/eegmat_125hz", labels: "$data/eegmat_125hz/labels.csv", key: file, subject: subject, share: 0.30}}
+YAML
+cat > "$out/alone.yaml" <<YAML
+data: {dir: "$data/eegmat_125hz", name: eegmat, labels: "$data/eegmat_125hz/labels.csv", key: file, subject: subject}
+YAML
+
+for fold in 0 1; do
+  for kind in sources alone; do
+    [ -d "$out/$kind$fold/checkpoints" ] ||
+      "$sonde" pretrain --preset eeg-meg-tiny "$out/$kind.yaml" --fold $fold/2 --out "$out/$kind$fold" --set train.seed=7 \
+        --set train.checkpoint_every=1500
+  done
+done
+
+probe() { # RUNS NAME DIRECTORY OPTION...
+  "$sonde" probe "$out/$1"{0,1} --data "$3" --name "$2" --pool mean --pool per_channel "${@:4}"
+}
+eegmat=(--labels "$data/eegmat_125hz/labels.csv" --key file --subject subject --target state --metric balanced_accuracy)
+probe sources eegmat-state "$data/eegmat_125hz" "${eegmat[@]}"
+probe alone eegmat-state "$data/eegmat_125hz" "${eegmat[@]}"
+for name in cap19 cap64 helmet; do
+  probe sources $name-eyes "$out/data/$name" --labels "$out/data/$name.csv" --key file --target eyes --metric balanced_accuracy
+  probe sources $name-age "$out/data/$name" --target participants:age --task regression
+done
