@@ -8,6 +8,7 @@
 #include "core/alloc.h"
 #include "core/fs.h"
 #include "datasets/mixture.h"
+#include "datasets/token_stage.h"
 #include "engine/run.h"
 #include "modalities/modality.h"
 
@@ -262,11 +263,30 @@ void sn_run_sources_destroy(sn_run_sources *r) {
   sn_free(r);
 }
 
+/* Tokens that have one width may still be of other stretches or frequencies. */
+static sn_status check_tokens(const sn_run_sources *r, const sn_config *config, sn_error *err) {
+  static const char *const LENGTHS[] = {"data.patch", "data.patch_stride", "data.rate"};
+  const sn_config *first = sn_config_source(config, 0);
+  const bool spectra = strcmp(sn_config_text(first, "data.tokens"), "waveform") != 0;
+  for (int64_t s = 1; s < r->n; s++) {
+    const sn_config *source = sn_config_source(config, s);
+    const char *key = NULL;
+    const int n = spectra ? 2 : 3; /* the frequencies of a spectrum are the same at any rate, its width says how many */
+    for (int k = 0; k < n && key == NULL; k++)
+      if (sn_config_real(first, LENGTHS[k]) != sn_config_real(source, LENGTHS[k])) key = LENGTHS[k];
+    if (key == NULL && sn_token_stage_same(first, source, &key)) continue;
+    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, key, "sources %s and %s have another %s: one embedder serves both, so that their "
+                      "patches must be alike", sn_config_text(first, "data.name"), sn_config_text(source, "data.name"), key);
+  }
+  return SN_OK;
+}
+
 sn_status sn_run_sources_mix(const sn_run_sources *r, const sn_config *config, const sn_log *log, sn_source **out,
                              sn_error *err) {
   sn_mixture_input inputs[SN_MOST_PARTS];
   int64_t n = 0;
   sn_status status = SN_OK;
+  SN_TRY(check_tokens(r, config, err));
   for (; n < r->n; n++) {
     const sn_config *source = sn_config_source(config, n);
     inputs[n] = (sn_mixture_input){.name = sn_config_text(source, "data.name"), .share = sn_config_real(source, "data.share")};

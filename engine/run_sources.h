@@ -29,7 +29,8 @@ SN_MUST_CHECK sn_status sn_run_sources_open(sn_config *config, const char *run, 
                                             sn_run_sources **out, sn_error *err);
 void sn_run_sources_destroy(sn_run_sources *sources); /* accepts NULL */
 
-/* The mixture (datasets/mixture.h) of what is pretrained on, with the token stages attached; borrows sources. */
+/* The mixture (datasets/mixture.h) of what is pretrained on, with the token stages attached; borrows sources.  SN_E_ARGUMENT: the
+ * sources' patches are not alike (length, stride, rate of waveforms, kind and band of spectra): one embedder serves all. */
 SN_MUST_CHECK sn_status sn_run_sources_mix(const sn_run_sources *sources, const sn_config *config, const sn_log *log,
                                            sn_source **out, sn_error *err);
 

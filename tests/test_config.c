@@ -275,6 +275,43 @@ static void test_phases(void **state) {
   refused(load(".json", "{\"name\": \"x\"}"), SN_E_ARGUMENT, "unknown key 'name'");
 }
 
+/* The same for sources, which may also be added and taken. */
+static void test_sources(void **state) {
+  assert_int_equal(sn_config_sources(config), 0);
+  assert_int_equal(load(".json", "{\"train\": {\"lr\": 0.25}, \"sources\": [{\"name\": \"a\", \"out\": \"x\"},\n"
+                                 " {\"out\": \"y\", \"train\": {\"lr\": 0.5}}]}"), SN_OK);
+  assert_int_equal(sn_config_sources(config), 2);
+  assert_string_equal(sn_config_source_name(config, 0), "a");
+  assert_null(sn_config_source_name(config, 1));
+  assert_true(sn_config_real(sn_config_source(config, 0), "train.lr") == 0.25);
+  assert_true(sn_config_real(sn_config_source(config, 1), "train.lr") == 0.5);
+  assert_int_equal(sn_config_check_complete(config, &err), SN_OK); /* `out` has no default, and each source sets it */
+  assert_int_equal(set("sources.0.train.lr=0.75"), SN_OK);
+  assert_true(sn_config_real(sn_config_source(config, 0), "train.lr") == 0.75);
+  refused(set("sources.2.train.lr=0.75"), SN_E_ARGUMENT, "sources.I.KEY with I below 2, the number of sources");
+  refused(set("sources.1.train.lrr=0.75"), SN_E_ARGUMENT, "nearest known key is 'train.lr'");
+  /* Defaults of a recipe: over the table's, under what the user set, there or at the top level. */
+  assert_int_equal(sn_config_default_pairs(sn_config_source(config, 0), "train.lr=7\ntrain.steps=7", "recipe", &err), SN_OK);
+  assert_true(sn_config_real(sn_config_source(config, 0), "train.lr") == 0.75);
+  assert_int_equal(sn_config_int(sn_config_source(config, 0), "train.steps"), 7);
+  assert_int_equal(sn_config_default_pairs(sn_config_source(config, 1), "train.steps=9", "recipe", &err), SN_OK);
+  assert_int_equal(set("train.steps=5"), SN_OK);
+  assert_int_equal(sn_config_default_pairs(sn_config_source(config, 0), "train.steps=8", "recipe", &err), SN_OK);
+  assert_int_equal(sn_config_int(sn_config_source(config, 0), "train.steps"), 7);
+  sn_config *added;
+  assert_int_equal(sn_config_add_source(config, &added, &err), SN_OK);
+  assert_int_equal(sn_config_set(added, "out", "z", "test", -1, &err), SN_OK);
+  assert_int_equal(sn_config_sources(config), 3);
+  sn_config_take_source(config, 1);
+  assert_int_equal(sn_config_sources(config), 0);
+  assert_string_equal(sn_config_text(config, "out"), "y");
+  assert_true(sn_config_real(config, "train.lr") == 0.5);
+  refused(load(".json", "{\"sources\": []}"), SN_E_ARGUMENT, "at least one mapping");
+  refused(load(".json", "{\"sources\": [\n1]}"), SN_E_ARGUMENT, ":2: each source must be a mapping");
+  refused(load(".json", "{\"sources\": [{\"sources\": []}]}"), SN_E_ARGUMENT, "a source cannot have sources of its own");
+  refused(load(".json", "{\"sources\": [{\"name\": []}]}"), SN_E_ARGUMENT, "name of a source must be a text");
+}
+
 /* A key without default may be left to the phases, if every one sets it. */
 static void test_complete_by_phases(void **state) {
   assert_int_equal(load(".json", "{\"phases\": [{\"out\": \"a\"}, {\"out\": \"b\"}]}"), SN_OK);
@@ -288,6 +325,20 @@ static void dump(const sn_config *c, sn_string *out) {
   sn_json_writer_init(&writer, out, 2);
   sn_config_write_json(c, &writer);
   assert_int_equal(sn_json_writer_finish(&writer, &err), SN_OK);
+}
+
+static void test_sources_dump(void **state) {
+  sn_string first = {0}, second = {0};
+  assert_int_equal(load(".json", "{\"sources\": [{\"name\": \"a\", \"out\": \"x\"}, {\"out\": \"y\"}]}"), SN_OK);
+  dump(config, &first);
+  assert_non_null(strstr(first.data, "\"sources\": [\n    {\n      \"name\": \"a\",\n      \"out\": \"x\"\n    }"));
+  teardown(NULL);
+  assert_int_equal(setup(NULL), 0);
+  assert_int_equal(load(".json", first.data), SN_OK);
+  dump(config, &second);
+  assert_string_equal(first.data, second.data);
+  sn_string_free(&first);
+  sn_string_free(&second);
 }
 
 static void test_dump(void **state) {
@@ -521,6 +572,9 @@ static void test_allocation_failures(void **state) {
     sn_status status = sn_config_create(TABLES, 2, &made, &err);
     if (status == SN_OK) status = sn_config_load_json(made, json, "test", &err);
     if (status == SN_OK) status = sn_config_set_pair(made, "data.sets=a,b", "--set", &err);
+    sn_config *added = NULL;
+    if (status == SN_OK) status = sn_config_add_source(made, &added, &err);
+    if (status == SN_OK) status = sn_config_set(added, "out", "y", "--data", -1, &err);
     if (status == SN_OK) status = sn_config_load_pairs(made, "out=x\n", "preset", &err);
     bool reached = fail_at < 0;
     fail_at = -1;
@@ -535,8 +589,8 @@ int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
   const struct CMUnitTest tests[] = {
       T(test_defaults),           T(test_set),  T(test_set_refused), T(test_units),
-      T(test_tables_refused),     T(test_json), T(test_pairs),       T(test_phases),
-      T(test_complete_by_phases), T(test_dump), T(test_yaml),        T(test_yaml_refused),
+      T(test_tables_refused),     T(test_json), T(test_pairs),       T(test_phases), T(test_sources),
+      T(test_complete_by_phases), T(test_dump), T(test_sources_dump), T(test_yaml),        T(test_yaml_refused),
       T(test_yaml_changed_bytes), T(test_document), T(test_help), T(test_changes),     T(test_allocation_failures)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
