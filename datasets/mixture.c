@@ -164,6 +164,10 @@ static sn_status check_shapes(const mixture *m, sn_error *err) {
   for (int64_t k = 1; k < m->n; k++) {
     const sn_source *b = m->sources[k];
     const int n_a = a->stage != NULL ? a->stage->n_targets : 0, n_b = b->stage != NULL ? b->stage->n_targets : 0;
+    if (a->n_extra != b->n_extra || a->embed_extra != b->embed_extra)
+      return sn_fail(err, SN_E_ARGUMENT, "sources %s and %s: %" PRId64 " and %" PRId64 " values of a patch are no signal (features "
+                     "of beats): one embedder serves both, so set ecg.beat_tokens alike", m->parts[0].name, m->parts[k].name,
+                     a->n_extra, b->n_extra);
     if (a->patch_size != b->patch_size || a->patch_step_s != b->patch_step_s)
       return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "data.patch",
                         "sources %s and %s: patches of %" PRId64 " values every %g s, and of %" PRId64 " every %g s: one embedder "
@@ -220,6 +224,8 @@ static sn_status add_up(sn_source *source, mixture *m, const sn_mixture_input *i
   source->patch_step_s = first->patch_step_s;
   source->n_extra = first->n_extra;
   source->embed_extra = first->embed_extra;
+  source->n_extra = first->n_extra;
+  source->embed_extra = first->embed_extra;
   source->min_tokens = first->min_tokens;
   for (int64_t k = 0; k < m->n; k++) {
     const sn_source *s = m->sources[k];
@@ -233,6 +239,7 @@ static sn_status add_up(sn_source *source, mixture *m, const sn_mixture_input *i
       return sn_fail(err, SN_E_ARGUMENT, "too many windows");
     source->n_recordings += s->n_recordings;
     source->n_used += s->n_used > 0 ? s->n_used : s->n_recordings;
+    source->may_lack_beats = source->may_lack_beats || s->may_lack_beats;
     if (s->min_tokens < source->min_tokens) source->min_tokens = s->min_tokens;
     source->max_tokens = at_least(source->max_tokens, s->max_tokens);
     source->may_lack_beats = source->may_lack_beats || s->may_lack_beats;
