@@ -166,7 +166,7 @@ static sn_status check_shapes(const mixture *m, sn_error *err) {
     const int n_a = a->stage != NULL ? a->stage->n_targets : 0, n_b = b->stage != NULL ? b->stage->n_targets : 0;
     if (a->n_extra != b->n_extra || a->embed_extra != b->embed_extra)
       return sn_fail(err, SN_E_ARGUMENT, "sources %s and %s: %" PRId64 " and %" PRId64 " values of a patch are no signal (features "
-                     "of beats): one embedder serves both, so set ecg.beat_tokens alike", m->parts[0].name, m->parts[k].name,
+                     "of beats): one embedder serves both, so set data.tokens and data.beat_features alike", m->parts[0].name, m->parts[k].name,
                      a->n_extra, b->n_extra);
     if (a->patch_size != b->patch_size || a->patch_step_s != b->patch_step_s)
       return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "data.patch",
