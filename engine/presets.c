@@ -64,7 +64,7 @@ const sn_preset sn_presets[] = {
      "mae.decoder_width=384\nmae.decoder_depth=4\nmae.decoder_heads=12\nmae.mask_ratio=0.55\n"
      "train.steps=100000\ntrain.lr=6e-4\ntrain.weight_decay=0.05\ntrain.clip=1\ntrain.warmup=0.05\n"
      "train.pack_tokens=38400\n"},
-    {"eeg-meg-tiny", "0.2 M parameters: EEG of any headset and MEG together (docs/mixtures.md), minutes on a laptop", "eeg",
+    {"eeg-meg-tiny", "0.2 M parameters: EEG of any headset and MEG together (docs/sources.md), minutes on a laptop", "eeg",
      "data.modality=eeg\ndata.rate=125 Hz\ndata.window=10 s\ndata.patch=2 s\ndata.patch_stride=2 s\n"
      "data.normalize=zscore-window\ndata.clip=0\ndata.crop=random\n"
      "data.tokens=log_rfft\ndata.spectrum_low=0.4 Hz\ndata.spectrum_high=45 Hz\ndata.spectrum_floor=0.01\n"
