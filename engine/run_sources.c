@@ -76,6 +76,13 @@ static sn_status check_directories(const sn_config *config, int64_t i, int64_t j
   return status;
 }
 
+/* Itself, and not through the top level. */
+static bool states(const sn_config *source, const char *key) {
+  for (int64_t k = -1; (k = sn_config_next_own(source, k)) >= 0;)
+    if (strcmp(sn_config_key(source, k), key) == 0) return true;
+  return false;
+}
+
 static sn_status check_source(sn_config *config, int64_t i, sn_error *err) {
   sn_config *source = sn_config_source(config, i);
   const char *dir = sn_config_text(source, "data.dir");
@@ -85,7 +92,7 @@ static sn_status check_source(sn_config *config, int64_t i, sn_error *err) {
   SN_TRY(check_keys(config, i, err));
   SN_TRY(name_source(source, sn_config_source_name(config, i), dir, err));
   const char *name = sn_config_text(source, "data.name");
-  if (sn_config_is_set(source, "data.share") && !(sn_config_real(source, "data.share") > 0))
+  if (states(source, "data.share") && !(sn_config_real(source, "data.share") > 0))
     return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "data.share", "source %s: a share of 0 would read nothing of it: leave the source "
                       "out, or its share to the data", name);
   for (int64_t j = 0; j < i; j++) {
