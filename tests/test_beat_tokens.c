@@ -560,6 +560,8 @@ static void test_settings(void **state) {
   expect_refused("data.tokens=beat_resample\ndata.modality=ecg\ndata.rate=40 Hz\n", "data.rate");
   expect_refused("data.tokens=beat_pad\ndata.modality=ecg\ndata.beat_length=10\n", "data.beat_length");
   expect_refused("data.tokens=beat_adaptive\ndata.modality=ecg\ndata.beat_patch=20 s\n", "data.beat_patch");
+  expect_refused("data.tokens=beat_adaptive\ndata.modality=ecg\ndata.filter_high=12 Hz\n", "data.filter_high");
+  expect_refused("data.tokens=beat_adaptive\ndata.modality=ecg\ndata.filter_low=6 Hz\n", "data.filter_low");
   sn_beat_token_options o = {.mode = SN_BEAT_RESAMPLE, .length = 64, .patch_s = 0.8};
   assert_int_equal(sn_beat_most_in(&o, 10), 51);
   assert_int_equal(sn_beat_patch_size(&o), 69);

@@ -10,7 +10,8 @@
 #include "modalities/signal/augment.h"
 
 #define LEAST_RATE_HZ 40.0 /* the detector's (beats.h): more than this */
-#define FALL_BACK_S 0.8
+#define BAND_LOW_HZ 5.0
+#define BAND_HIGH_HZ 15.0
 
 /* ---- settings --------------------------------------------------------------------------------------------------- */
 
@@ -38,6 +39,19 @@ sn_beat_mode sn_beat_mode_of(const sn_config *config) {
   return SN_BEAT_NONE;
 }
 
+/* Beats are found on the conditioned signal: what the detector looks at must be in it. */
+static sn_status check_band(const sn_config *config, sn_error *err) {
+  const double rate = sn_config_real(config, "data.rate"), low = sn_config_real(config, "data.filter_low"),
+               high = sn_config_real(config, "data.filter_high");
+  if (!(rate > LEAST_RATE_HZ))
+    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "data.rate", "data.rate: beats are found above %g Hz; %g Hz is too slow for "
+                      "data.tokens: %s", LEAST_RATE_HZ, rate, sn_config_text(config, "data.tokens"));
+  if (low <= BAND_LOW_HZ && (high == 0 || high >= BAND_HIGH_HZ)) return SN_OK;
+  const char *key = low > BAND_LOW_HZ ? "data.filter_low" : "data.filter_high";
+  return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, key, "%s: beats are found in what lies between %g and %g Hz, which this filter takes "
+                    "away (data.tokens: %s)", key, BAND_LOW_HZ, BAND_HIGH_HZ, sn_config_text(config, "data.tokens"));
+}
+
 sn_status sn_beat_token_options_from_config(const sn_config *config, sn_beat_token_options *out, sn_error *err) {
   sn_beat_token_options o = {.mode = sn_beat_mode_of(config)};
   *out = (sn_beat_token_options){.mode = SN_BEAT_NONE};
@@ -52,9 +66,7 @@ sn_status sn_beat_token_options_from_config(const sn_config *config, sn_beat_tok
   if (strcmp(modality, "ecg") != 0)
     return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "data.tokens", "data.tokens: %s finds beats in ECG; data.modality is %s",
                       MODES[o.mode], modality);
-  if (!(rate > LEAST_RATE_HZ))
-    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "data.rate", "data.rate: beats are found above %g Hz; %g Hz is too slow for "
-                      "data.tokens: %s", LEAST_RATE_HZ, rate, MODES[o.mode]);
+  SN_TRY(check_band(config, err));
   if (o.patch_s < SN_BEAT_NEAREST_S || o.patch_s > sn_config_real(config, "data.window"))
     return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, o.mode == SN_BEAT_PAD ? "data.beat_length" : "data.beat_patch",
                       "%s: a window without beats is cut into patches of %g s; at least %g s, and at most data.window, is needed",
