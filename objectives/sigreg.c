@@ -5,7 +5,7 @@
 
 #include "core/alloc.h"
 #include "kernels/add/add.h"
-#include "kernels/sigreg/sigreg.h"
+#include "kernels/sigreg_statistic/sigreg_statistic.h"
 #include "objectives/draws.h"
 #include "objectives/projector.h"
 #include "objectives/view_rows.h"
@@ -29,7 +29,7 @@ enum { GROUP_INVARIANCE, GROUP_GAUSSIAN, N_GROUPS };
 typedef struct sigreg {
   sn_term base;
   sn_projector projector;
-  sn_sigreg_attr attr;          /* step is set anew */
+  sn_sigreg_statistic_attr attr; /* step is set anew */
   int n_views;
   sn_view_rows *rows;
   uint8_t *used;                /* (n) */
@@ -62,7 +62,7 @@ static sn_status couple(sn_term *self, sn_tape *tape, sn_value *rows, const sn_r
   m->attr.step = step;
   for (int v = 0; v < m->n_views; v++) {
     SN_TRY(sn_tape_input(tape, &used, sn_tensor_1d(m->used_by_view + v * n, SN_U8, n), false, err));
-    SN_TRY(sn_sigreg(tape, &one, z, used, &m->attr, err));
+    SN_TRY(sn_sigreg_statistic(tape, &one, z, used, &m->attr, err));
     if (v == 0) sums[GROUP_GAUSSIAN] = one;
     else SN_TRY(sn_add(tape, &sums[GROUP_GAUSSIAN], sums[GROUP_GAUSSIAN], one, err));
   }
@@ -93,8 +93,8 @@ static sn_status create(const sn_term_setup *setup, sn_term **out, sn_error *err
                       .group_weights = {1 - lambda, lambda}, .n_counters = N_COUNTERS, .counters = {"compared_windows"},
                       .self = m};
   m->n_views = (int)sn_config_int(c, "sigreg.views");
-  m->attr = (sn_sigreg_attr){.seed = o->seed, .n_slices = sn_config_int(c, "sigreg.slices"),
-                             .n_knots = sn_config_int(c, "sigreg.knots"), .t_max = sn_config_real(c, "sigreg.reach")};
+  m->attr = (sn_sigreg_statistic_attr){.seed = o->seed, .n_slices = sn_config_int(c, "sigreg.slices"),
+                                       .n_knots = sn_config_int(c, "sigreg.knots"), .t_max = sn_config_real(c, "sigreg.reach")};
   sn_projector_options p = {.prefix = "sigreg.projector", .in = sn_encoder_width(o->encoder),
                             .hidden = sn_config_int(c, "sigreg.projector_hidden"),
                             .out = sn_config_int(c, "sigreg.projector_width"),

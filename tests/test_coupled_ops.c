@@ -21,7 +21,7 @@
 #include "kernels/pair_sigmoid/pair_sigmoid.h"
 #include "kernels/place_rows/place_rows.h"
 #include "kernels/relu/relu.h"
-#include "kernels/sigreg/sigreg.h"
+#include "kernels/sigreg_statistic/sigreg_statistic.h"
 #include "kernels/square_difference/square_difference.h"
 #include "kernels/vicreg_terms/vicreg_terms.h"
 #include "op_fixture.h"
@@ -201,9 +201,9 @@ static sn_value *flags(stage *s, int64_t rows, const uint8_t *used) {
 
 static void sigreg(stage *s) {
   static const uint8_t used[7] = {1, 0, 1, 1, 0, 1, 1};
-  static const sn_sigreg_attr attr = {7, 3, 8, 17, 3.0};
+  static const sn_sigreg_statistic_attr attr = {7, 3, 8, 17, 3.0};
   sn_value *y;
-  REQUIRE_OK(sn_sigreg(s->tape, &y, series(s, 1, 7, 3, 2), flags(s, 7, used), &attr, &error));
+  REQUIRE_OK(sn_sigreg_statistic(s->tape, &y, series(s, 1, 7, 3, 2), flags(s, 7, used), &attr, &error));
   add_term(s, y, 1);
 }
 
@@ -212,7 +212,8 @@ static void projector(stage *s) {
   static const int32_t rows[4] = {0, 2, 3, 4};
   double zeros[12] = {0};
   sn_value *z = series(s, 1, 5, 3, 1), *w1 = series(s, 2, 4, 3, 1), *gamma = series(s, 3, 0, 4, 1), *out[2];
-  sn_value *beta = series(s, 4, 0, 4, 1), *w2 = series(s, 5, 3, 4, 1), *nothing = new_input(s, s->constant[0], 4, 3, zeros, false);
+  sn_value *beta = series(s, 4, 0, 4, 1), *w2 = series(s, 5, 3, 4, 1);
+  sn_value *nothing = new_input(s, s->constant[0], 4, 3, zeros, false);
   REQUIRE_OK(sn_linear(s->tape, &z, z, w1, NULL, s->dtype, &error));
   REQUIRE_OK(sn_batch_norm(s->tape, &z, z, gamma, beta, flags(s, 5, used), 1e-5, &error));
   REQUIRE_OK(sn_relu(s->tape, &z, z, &error));
@@ -302,7 +303,7 @@ static void fill_row(sn_value *x, int64_t row, double value) {
 
 static double unused_rows_loss(sn_dtype dtype, double value, int which) {
   static const uint8_t used[7] = {1, 0, 1, 1, 0, 1, 1};
-  static const sn_sigreg_attr attr = {7, 3, 8, 17, 3.0};
+  static const sn_sigreg_statistic_attr attr = {7, 3, 8, 17, 3.0};
   stage s;
   sn_value *out[3], *y;
   open_stage(&s, dtype);
@@ -311,12 +312,13 @@ static double unused_rows_loss(sn_dtype dtype, double value, int which) {
   fill_row(x, 4, value);
   double weights[21];
   op_golden_fill(weights, 21, 6);
-  if (which == 0) REQUIRE_OK(sn_sigreg(s.tape, &out[0], x, u, &attr, &error));
+  if (which == 0) REQUIRE_OK(sn_sigreg_statistic(s.tape, &out[0], x, u, &attr, &error));
   if (which == 1) REQUIRE_OK(sn_vicreg_terms(s.tape, out, x, u, 1e-4, &error));
-  if (which == 2) REQUIRE_OK(sn_square_difference(s.tape, out, x, new_input(&s, s.constant[0], 7, 3, weights, false), u, &error));
+  sn_value *fixed = new_input(&s, s.constant[0], 7, 3, weights, false);
+  if (which == 2) REQUIRE_OK(sn_square_difference(s.tape, out, x, fixed, u, &error));
   if (which == 3) {
     REQUIRE_OK(sn_batch_norm(s.tape, &y, x, NULL, NULL, u, 1e-5, &error));
-    REQUIRE_OK(sn_dot_const(s.tape, &out[0], y, new_input(&s, s.constant[0], 7, 3, weights, false), &error));
+    REQUIRE_OK(sn_dot_const(s.tape, &out[0], y, fixed, &error));
   }
   double loss = *(const double *)out[0]->tensor.data, seed = 1;
   REQUIRE_OK(sn_tape_backward(s.tape, 1, out, &seed, &error));
@@ -394,16 +396,17 @@ static void sigmoid_at_its_ends(void **state) {
 }
 
 /* Rows that are normal give sum_k w_k (1 - phi_k^2) on average: the variance of cosine and sine. */
-static double sigreg_of(sn_dtype dtype, double *rows, int64_t n, int64_t d, const sn_sigreg_attr *attr, int n_threads) {
+static double sigreg_of(sn_dtype dtype, double *rows, int64_t n, int64_t d,
+                        const sn_sigreg_statistic_attr *attr, int n_threads) {
   sn_device *device = new_device(n_threads, "");
   double y;
   static float single[4096];
   static double exact[4096];
   assert_true(n * d <= 4096);
-  sn_op_call call = {.op = &sn_op_sigreg, .attr = attr, .n_in = 2};
+  sn_op_call call = {.op = &sn_op_sigreg_statistic, .attr = attr, .n_in = 2};
   call.in[0] = sn_tensor_2d(dtype == SN_F32 ? (void *)single : (void *)exact, dtype, n, d);
   for (int64_t i = 0; i < n * d; i++) sn_tensor_set(&call.in[0], i, rows[i]);
-  REQUIRE_OK(sn_op_sigreg.infer(&call, false, &error));
+  REQUIRE_OK(sn_op_sigreg_statistic.infer(&call, false, &error));
   call.out[0].data = &y;
   REQUIRE_OK(sn_op_forward(device, &call, &error));
   sn_device_destroy(device);
@@ -413,7 +416,7 @@ static double sigreg_of(sn_dtype dtype, double *rows, int64_t n, int64_t d, cons
 static void sigreg_of_normal_rows(void **state) {
   static double rows[4096];
   double expected = 0, got = 0, collapsed;
-  sn_sigreg_attr attr = {5, 0, 64, 17, 3.0};
+  sn_sigreg_statistic_attr attr = {5, 0, 64, 17, 3.0};
   for (int64_t k = 0; k < 17; k++) {
     sn_sigreg_knot knot = sn_sigreg_knot_of(&attr, k);
     expected += knot.weight * (1 - knot.phi * knot.phi);
@@ -433,7 +436,7 @@ static void sigreg_of_normal_rows(void **state) {
 /* In one dimension a direction is 1 or -1, so that both paths see the same projections: angles up to 10^5. */
 static void angles_far_out(void **state) {
   static double rows[512];
-  const sn_sigreg_attr attr = {5, 0, 16, 33, 6.0};
+  const sn_sigreg_statistic_attr attr = {5, 0, 16, 33, 6.0};
   sn_random random = sn_random_at(4, SN_PURPOSE_TEST, 0, 0);
   for (int i = 0; i < 512; i++) rows[i] = (double)(float)(exp(13.2 * sn_random_uniform(&random)) * (i % 2 ? 1 : -1));
   double single = sigreg_of(SN_F32, rows, 512, 1, &attr, 1), exact = sigreg_of(SN_F64, rows, 512, 1, &attr, 1);
@@ -441,7 +444,7 @@ static void angles_far_out(void **state) {
 }
 
 static void directions(void **state) {
-  sn_sigreg_attr attr = {5, 9, 4, 17, 3.0}, later = {5, 10, 4, 17, 3.0}, seeded = {6, 9, 4, 17, 3.0};
+  sn_sigreg_statistic_attr attr = {5, 9, 4, 17, 3.0}, later = {5, 10, 4, 17, 3.0}, seeded = {6, 9, 4, 17, 3.0};
   double a[4][64], b[64], length = 0;
   for (int s = 0; s < 4; s++) sn_sigreg_direction(&attr, s, 64, a[s]);
   for (int c = 0; c < 64; c++) length += a[1][c] * a[1][c];
@@ -469,7 +472,7 @@ static void refusals(void **state) {
   for (int single = 0; single < 2; single++) {
     stage s;
     sn_value *out[3], *y;
-    sn_sigreg_attr attr = {1, 1, 8, 1, 3.0};
+    sn_sigreg_statistic_attr attr = {1, 1, 8, 1, 3.0};
     open_stage(&s, single ? SN_F32 : SN_F64);
     sn_value *x = series(&s, 0, 5, 3, 1), *wide = series(&s, 0, 5, 4, 1), *u = flags(&s, 7, used);
     sn_value *fine = pairs(&s, 5, 5, matches), *nan = pairs(&s, 5, 5, with_nan), *inf = pairs(&s, 5, 5, with_infinity);
@@ -486,7 +489,7 @@ static void refusals(void **state) {
     expect_refused(sn_batch_norm(s.tape, &y, x, NULL, NULL, NULL, 0, &error), "eps");
     expect_refused(sn_vicreg_terms(s.tape, out, x, u, 1e-4, &error), "used");
     expect_refused(sn_square_difference(s.tape, out, x, wide, NULL, &error), "shape");
-    expect_refused(sn_sigreg(s.tape, &y, x, NULL, &attr, &error), "knots");
+    expect_refused(sn_sigreg_statistic(s.tape, &y, x, NULL, &attr, &error), "knots");
     expect_refused(sn_dot_const(s.tape, &y, x, wide, &error), "shape");
     close_stage(&s);
   }

@@ -14,8 +14,9 @@
 static const char *const names[] = {"layernorm", "gelu", "gather_rows", "scatter_rows", "add", "scale", "cast",
                                     "column_sums", "sum_squares", "adamw", "ema_update", "masked_patch_loss", "rmsnorm",
                                     "swiglu", "embedding", "dropout", "drop_path", "segment_mean", "segment_max",
-                                    "segment_std", "softmax_xent", "bce_logits", "smooth_l1", "l2_normalize", "dot_const", "pair_contrast", "relu", "batch_norm", "sigreg",
-                                    "vicreg_terms", "square_difference", "pair_sigmoid"};
+                                    "segment_std", "softmax_xent", "bce_logits", "smooth_l1", "l2_normalize", "dot_const",
+                                    "pair_contrast", "relu", "batch_norm", "sigreg_statistic", "vicreg_terms",
+                                    "square_difference", "pair_sigmoid"};
 enum { N_NAMES = sizeof names / sizeof names[0] };
 
 static sn_error error;

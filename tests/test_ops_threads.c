@@ -31,7 +31,7 @@
 #include "kernels/scatter_rows/scatter_rows.h"
 #include "kernels/segment_std/segment_std.h"
 #include "kernels/segments.h"
-#include "kernels/sigreg/sigreg.h"
+#include "kernels/sigreg_statistic/sigreg_statistic.h"
 #include "kernels/smooth_l1/smooth_l1.h"
 #include "kernels/softmax_xent/softmax_xent.h"
 #include "kernels/vicreg_terms/vicreg_terms.h"
@@ -63,7 +63,7 @@ static const sn_softmax_xent_attr xent = {labels, ROWS, NULL, 0.1, false};
 static const sn_smooth_l1_attr smooth = {1.0};
 static const sn_l2_normalize_attr l2 = {1e-12};
 static const sn_batch_norm_attr batch_norm = {1e-5};
-static const sn_sigreg_attr sigreg = {1, 2, 67, 17, 3.0};
+static const sn_sigreg_statistic_attr sigreg = {1, 2, 67, 17, 3.0};
 static const sn_vicreg_terms_attr vicreg = {1e-4};
 static const sn_pair_sigmoid_attr pair_sigmoid = {0.1};
 static const sn_pair_contrast_attr contrast = {0.1};
@@ -106,10 +106,12 @@ static const sn_op_sample large[] = {
      {.n_dims = 2, .shape = {ROWS, 403}, .fill = SN_FILL_CUSTOM, .custom = pair_weights}, SN_S1(1)}},
     {.name = "relu", .n_in = 1, .in = {X}},
     {.name = "batch_norm", .attr = &batch_norm, .n_in = 4, .in = {X, SN_S1(WIDTH), SN_S1(WIDTH), FLAGS(ROWS, 1)}},
-    {.name = "sigreg", .attr = &sigreg, .n_in = 2, .in = {X, FLAGS(ROWS, 1)}},
-    {.name = "vicreg_terms", .attr = &vicreg, .n_in = 2, .in = {{.n_dims = 2, .shape = {ROWS, WIDTH}, .scale = 0.9}, FLAGS(ROWS, 1)}},
+    {.name = "sigreg_statistic", .attr = &sigreg, .n_in = 2, .in = {X, FLAGS(ROWS, 1)}},
+    {.name = "vicreg_terms", .attr = &vicreg, .n_in = 2,
+     .in = {{.n_dims = 2, .shape = {ROWS, WIDTH}, .scale = 0.9}, FLAGS(ROWS, 1)}},
     {.name = "square_difference", .n_in = 3, .in = {X, X, FLAGS(ROWS, 1)}},
-    {.name = "pair_sigmoid", .attr = &pair_sigmoid, .n_in = 5, .in = {X, SN_S2(403, WIDTH), SN_S2(ROWS, 403), SN_S1(1), SN_S1(1)}},
+    {.name = "pair_sigmoid", .attr = &pair_sigmoid, .n_in = 5,
+     .in = {X, SN_S2(403, WIDTH), SN_S2(ROWS, 403), SN_S1(1), SN_S1(1)}},
     {.name = "dot_const", .n_in = 2, .in = {X, XB}},
 };
 enum { N_LARGE = sizeof large / sizeof large[0] };

@@ -100,17 +100,21 @@ static const double some_scale = 0.7, low = -10.0, some_bias = -0.5;
 #define LABEL(rows, columns, function) \
   {.n_dims = 2, .shape = {rows, columns}, .fill = SN_FILL_CUSTOM, .custom = function}
 #define SCALAR(value) {.n_dims = 1, .shape = {1}, .fill = SN_FILL_DATA, .data = &value}
+#define SMALL(rows, columns) {.n_dims = 2, .shape = {rows, columns}, .scale = 0.4}
+#define BOTH SCALAR(some_scale), SCALAR(some_bias)
 static const sn_pair_sigmoid_attr one = {1.0}, ten = {10.0};
 static const sn_op_sample samples[] = {
-    {.name = "primes", .attr = &one, .n_in = 5, .in = {SN_S2(7, 5), SN_S2(13, 5), LABEL(7, 13, mixed), SCALAR(some_scale), SCALAR(some_bias)}},
-    {.name = "as_it_starts", .attr = &ten, .n_in = 5, .in = {{.n_dims = 2, .shape = {11, 3}, .scale = 0.4}, {.n_dims = 2, .shape = {11, 3}, .scale = 0.4}, LABEL(11, 11, mixed), SN_ABSENT, SCALAR(low)}},
-    {.name = "weighted", .attr = &one, .n_in = 5, .in = {SN_S2(17, 19), SN_S2(17, 19), LABEL(17, 17, weighted), SCALAR(some_scale), SN_ABSENT}},
-    {.name = "product", .attr = &one, .n_in = 5, .in = {SN_S2B(37, 7), SN_S2B(41, 7), LABEL(37, 41, mixed), SCALAR(some_scale), SCALAR(some_bias)}},
-    {.name = "above_chunk", .attr = &one, .n_in = 5, .in = {SN_S2(33, 6), SN_S2(1031, 6), LABEL(33, 1031, mixed), SCALAR(some_scale), SCALAR(some_bias)}},
+    {.name = "primes", .attr = &one, .n_in = 5, .in = {SN_S2(7, 5), SN_S2(13, 5), LABEL(7, 13, mixed), BOTH}},
+    {.name = "as_it_starts", .attr = &ten, .n_in = 5,
+     .in = {SMALL(11, 3), SMALL(11, 3), LABEL(11, 11, mixed), SN_ABSENT, SCALAR(low)}},
+    {.name = "weighted", .attr = &one, .n_in = 5,
+     .in = {SN_S2(17, 19), SN_S2(17, 19), LABEL(17, 17, weighted), SCALAR(some_scale), SN_ABSENT}},
+    {.name = "product", .attr = &one, .n_in = 5, .in = {SN_S2B(37, 7), SN_S2B(41, 7), LABEL(37, 41, mixed), BOTH}},
+    {.name = "above_chunk", .attr = &one, .n_in = 5, .in = {SN_S2(33, 6), SN_S2(1031, 6), LABEL(33, 1031, mixed), BOTH}},
     {.name = "one_pair", .attr = &one, .n_in = 5, .in = {SN_S2(1, 5), SN_S2(1, 5), LABEL(1, 1, mixed), SN_ABSENT, SN_ABSENT}},
-    {.name = "all_left_out", .attr = &one, .n_in = 5, .in = {SN_S2(3, 5), SN_S2(7, 5), LABEL(3, 7, left_out), SCALAR(some_scale), SCALAR(some_bias)},
+    {.name = "all_left_out", .attr = &one, .n_in = 5, .in = {SN_S2(3, 5), SN_S2(7, 5), LABEL(3, 7, left_out), BOTH},
      .why_zero = "every pair is left out"},
-    {.name = "no_rows", .attr = &one, .n_in = 5, .in = {SN_S2(0, 5), SN_S2(7, 5), LABEL(0, 7, mixed), SCALAR(some_scale), SCALAR(some_bias)},
+    {.name = "no_rows", .attr = &one, .n_in = 5, .in = {SN_S2(0, 5), SN_S2(7, 5), LABEL(0, 7, mixed), BOTH},
      .why_zero = "no rows"},
     {.name = NULL}};
 

@@ -1,14 +1,14 @@
 #include "kernels/cpu_blocks.h"
 
 #include "kernels/gemm/gemm_product.h"
-#include "kernels/sigreg/sigreg.h"
+#include "kernels/sigreg_statistic/sigreg_statistic.h"
 #include "kernels/used_rows.h"
 
 enum { LANES = 16 }; /* slices of a block: one block sees all rows, so that nothing has to be joined */
 
 typedef struct sigreg_context {
   const sn_op_call *call;
-  const sn_sigreg_attr *a;
+  const sn_sigreg_statistic_attr *a;
   const uint8_t *used;
   int64_t rows, d, n_used;
   double *exact;      /* (n_slices, d) directions before rounding */
@@ -144,17 +144,17 @@ SN_SIMD_VARIANTS(backward_body)
 static int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 static int64_t product_bytes(const sn_device *device, const sn_op_call *call, bool backward_pass) {
-  const sn_sigreg_attr *a = call->attr;
+  const sn_sigreg_statistic_attr *a = call->attr;
   int64_t rows = call->in[0].shape[0], d = call->in[0].shape[1];
   return backward_pass ? sn_product_bytes(device, rows, d, a->n_slices) : sn_product_bytes(device, rows, a->n_slices, d);
 }
 
-static int64_t sums_bytes(const sn_sigreg_attr *a) { return aligned(a->n_slices * (int64_t)sizeof(double)); }
+static int64_t sums_bytes(const sn_sigreg_statistic_attr *a) { return aligned(a->n_slices * (int64_t)sizeof(double)); }
 static int64_t directions_bytes(const sn_op_call *call) {
-  return aligned(((const sn_sigreg_attr *)call->attr)->n_slices * call->in[0].shape[1] * 4);
+  return aligned(((const sn_sigreg_statistic_attr *)call->attr)->n_slices * call->in[0].shape[1] * 4);
 }
 static int64_t projections_bytes(const sn_op_call *call) {
-  return aligned(((const sn_sigreg_attr *)call->attr)->n_slices * call->in[0].shape[0] * 4);
+  return aligned(((const sn_sigreg_statistic_attr *)call->attr)->n_slices * call->in[0].shape[0] * 4);
 }
 
 static int64_t scratch(const sn_device *device, const sn_op_call *call, bool backward_pass) {
@@ -209,7 +209,7 @@ static sn_status backward(sn_device *device, const sn_op_call *call, sn_error *e
   return SN_OK;
 }
 
-const sn_op_impl sn_sigreg_cpu = {.name = "cpu",
+const sn_op_impl sn_sigreg_statistic_cpu = {.name = "cpu",
                                   .device = SN_DEVICE_CPU,
                                   .supports = sn_supports_f32_bf16,
                                   .forward = forward,

@@ -20,33 +20,33 @@
  * Backward: dz[i] = dy * 2 / n_slices * sum over s, k of w_k t_k (S_sk cos(t_k p) - (C_sk - phi_k) sin(t_k p)) a_s.
  * Numerics (cpu): projections in fp32 (kernels/gemm); cosines, sines and means in double, the knots' by angle addition from
  * those of dt p.  Good for |p dt| < 10^6. */
-#ifndef SN_KERNELS_SIGREG_H
-#define SN_KERNELS_SIGREG_H
+#ifndef SN_KERNELS_SIGREG_STATISTIC_H
+#define SN_KERNELS_SIGREG_STATISTIC_H
 
 #include "kernels/tape.h"
 
 enum { SN_SIGREG_MAX_KNOTS = 64 };
 
-typedef struct sn_sigreg_attr {
+typedef struct sn_sigreg_statistic_attr {
   uint64_t seed, step;
   int64_t n_slices; /* >= 1; the source: 256 to 1024 */
   int64_t n_knots;  /* 2 .. SN_SIGREG_MAX_KNOTS; the source: 17 */
   double t_max;     /* finite, above 0; the source: 3 */
-} sn_sigreg_attr;
+} sn_sigreg_statistic_attr;
 
-extern const sn_op sn_op_sigreg;
-extern const sn_op_impl sn_sigreg_cpu, sn_sigreg_ref;
+extern const sn_op sn_op_sigreg_statistic;
+extern const sn_op_impl sn_sigreg_statistic_cpu, sn_sigreg_statistic_ref;
 
 /* used may be NULL. */
-SN_MUST_CHECK sn_status sn_sigreg(sn_tape *tape, sn_value **y, sn_value *z, sn_value *used, const sn_sigreg_attr *attr,
-                                  sn_error *err);
+SN_MUST_CHECK sn_status sn_sigreg_statistic(sn_tape *tape, sn_value **y, sn_value *z, sn_value *used,
+                                            const sn_sigreg_statistic_attr *attr, sn_error *err);
 
 /* Direction `slice`: d values. */
-void sn_sigreg_direction(const sn_sigreg_attr *attr, int64_t slice, int64_t d, double *a);
+void sn_sigreg_direction(const sn_sigreg_statistic_attr *attr, int64_t slice, int64_t d, double *a);
 /* Knot k: t, phi and weight w. */
 typedef struct sn_sigreg_knot {
   double t, phi, weight;
 } sn_sigreg_knot;
-sn_sigreg_knot sn_sigreg_knot_of(const sn_sigreg_attr *attr, int64_t k);
+sn_sigreg_knot sn_sigreg_knot_of(const sn_sigreg_statistic_attr *attr, int64_t k);
 
 #endif

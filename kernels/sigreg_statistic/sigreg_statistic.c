@@ -1,11 +1,11 @@
-#include "kernels/sigreg/sigreg.h"
+#include "kernels/sigreg_statistic/sigreg_statistic.h"
 
 #include <math.h>
 
 #include "core/philox.h"
 #include "kernels/used_rows.h"
 
-void sn_sigreg_direction(const sn_sigreg_attr *attr, int64_t slice, int64_t d, double *a) {
+void sn_sigreg_direction(const sn_sigreg_statistic_attr *attr, int64_t slice, int64_t d, double *a) {
   sn_random random = sn_random_at(attr->seed, SN_PURPOSE_SLICE, attr->step, (uint64_t)slice);
   double squares = 0;
   for (int64_t c = 0; c < d; c++) {
@@ -16,13 +16,13 @@ void sn_sigreg_direction(const sn_sigreg_attr *attr, int64_t slice, int64_t d, d
   for (int64_t c = 0; c < d; c++) a[c] *= inverse;
 }
 
-sn_sigreg_knot sn_sigreg_knot_of(const sn_sigreg_attr *attr, int64_t k) {
+sn_sigreg_knot sn_sigreg_knot_of(const sn_sigreg_statistic_attr *attr, int64_t k) {
   double dt = attr->t_max / (double)(attr->n_knots - 1), t = (double)k * dt, phi = exp(-0.5 * t * t);
   return (sn_sigreg_knot){t, phi, phi * (k == 0 || k == attr->n_knots - 1 ? dt : 2 * dt)};
 }
 
 static sn_status infer(sn_op_call *call, bool with_saved, sn_error *err) {
-  const sn_sigreg_attr *a = call->attr;
+  const sn_sigreg_statistic_attr *a = call->attr;
   const sn_tensor *z = &call->in[0];
   SN_TRY(sn_rule_float(call, 0, "z", err));
   if (z->n_dims != 2 || z->shape[1] < 1)
@@ -46,14 +46,14 @@ static sn_status infer(sn_op_call *call, bool with_saved, sn_error *err) {
 }
 
 static double flops(const sn_op_call *call, bool backward) {
-  const sn_sigreg_attr *a = call->attr;
+  const sn_sigreg_statistic_attr *a = call->attr;
   double pairs = (double)call->in[0].shape[0] * (double)a->n_slices;
   return pairs * (2.0 * (double)call->in[0].shape[1] + 8.0 * (double)a->n_knots);
 }
 
 /* One slice: projections p (rows), then its sum over the knots. */
 static double ref_slice(const sn_op_call *call, int64_t s, int64_t n, const double *direction, double *p) {
-  const sn_sigreg_attr *a = call->attr;
+  const sn_sigreg_statistic_attr *a = call->attr;
   const uint8_t *used = sn_used_flags(call, 1);
   int64_t rows = call->in[0].shape[0], d = call->in[0].shape[1];
   double sum = 0;
@@ -81,7 +81,7 @@ static double ref_slice(const sn_op_call *call, int64_t s, int64_t n, const doub
 }
 
 static sn_status ref_forward(sn_device *device, const sn_op_call *call, sn_error *err) {
-  const sn_sigreg_attr *a = call->attr;
+  const sn_sigreg_statistic_attr *a = call->attr;
   int64_t rows = call->in[0].shape[0], d = call->in[0].shape[1], n = sn_count_used(sn_used_flags(call, 1), rows);
   double *direction = call->scratch, *p = direction + d, sum = 0;
   for (int64_t s = 0; s < a->n_slices; s++) {
@@ -95,7 +95,7 @@ static sn_status ref_forward(sn_device *device, const sn_op_call *call, sn_error
 
 /* d(y)/d(p[i,s]) / dy */
 static double ref_slope(const sn_op_call *call, int64_t i, int64_t s) {
-  const sn_sigreg_attr *a = call->attr;
+  const sn_sigreg_statistic_attr *a = call->attr;
   double p = sn_tensor_get(&call->saved[1], i * a->n_slices + s), sum = 0;
   for (int64_t k = 0; k < a->n_knots; k++) {
     sn_sigreg_knot knot = sn_sigreg_knot_of(a, k);
@@ -107,7 +107,7 @@ static double ref_slope(const sn_op_call *call, int64_t i, int64_t s) {
 }
 
 static sn_status ref_backward(sn_device *device, const sn_op_call *call, sn_error *err) {
-  const sn_sigreg_attr *a = call->attr;
+  const sn_sigreg_statistic_attr *a = call->attr;
   if (!sn_has_dout(call) || !call->din[0].data) return SN_OK;
   const uint8_t *used = sn_used_flags(call, 1);
   int64_t rows = call->in[0].shape[0], d = call->in[0].shape[1];
@@ -124,18 +124,18 @@ static sn_status ref_backward(sn_device *device, const sn_op_call *call, sn_erro
 }
 
 static int64_t ref_scratch(const sn_device *device, const sn_op_call *call, bool backward) {
-  const sn_sigreg_attr *a = call->attr;
+  const sn_sigreg_statistic_attr *a = call->attr;
   return (backward ? a->n_slices : call->in[0].shape[0] + call->in[0].shape[1]) * (int64_t)sizeof(double);
 }
 
-const sn_op_impl sn_sigreg_ref = {.name = "ref",
+const sn_op_impl sn_sigreg_statistic_ref = {.name = "ref",
                                   .device = SN_DEVICE_CPU,
                                   .supports = sn_supports_always,
                                   .forward = ref_forward,
                                   .backward = ref_backward,
                                   .scratch = ref_scratch};
 
-static const sn_op_impl *const impls[] = {&sn_sigreg_cpu, &sn_sigreg_ref, NULL};
+static const sn_op_impl *const impls[] = {&sn_sigreg_statistic_cpu, &sn_sigreg_statistic_ref, NULL};
 
 static void most(int64_t count, double *flags) {
   for (int64_t i = 0; i < count; i++) flags[i] = i % 4 != 1;
@@ -146,7 +146,7 @@ static void none(int64_t count, double *flags) {
 
 #define USED(n, function) {.n_dims = 1, .shape = {n}, .dtype = SN_U8, .fill = SN_FILL_CUSTOM, .custom = function}
 #define WIDE(rows, columns) {.n_dims = 2, .shape = {rows, columns}, .scale = 40.0}
-static const sn_sigreg_attr usual = {7, 3, 37, 17, 3.0}, coarse = {7, 4, 5, 2, 1.5}, fine = {1, 0, 19, 64, 5.0},
+static const sn_sigreg_statistic_attr usual = {7, 3, 37, 17, 3.0}, coarse = {7, 4, 5, 2, 1.5}, fine = {1, 0, 19, 64, 5.0},
                             many = {9, 1, 256, 17, 3.0};
 static const sn_op_sample samples[] = {
     {.name = "primes", .attr = &usual, .n_in = 2, .in = {SN_S2(11, 7), SN_ABSENT}},
@@ -160,14 +160,14 @@ static const sn_op_sample samples[] = {
     {.name = "no_rows", .attr = &usual, .n_in = 2, .in = {SN_S2(0, 5), SN_ABSENT}, .why_zero = "no rows"},
     {.name = NULL}};
 
-static const sn_sigreg_attr full = {1, 1, 1024, 17, 3.0};
+static const sn_sigreg_statistic_attr full = {1, 1, 1024, 17, 3.0};
 static const sn_op_sample typical[] = {
     {.name = "2048", .attr = &full, .n_in = 2, .in = {SN_S2(2048, 256), SN_ABSENT}}, {.name = NULL}};
 
-const sn_op sn_op_sigreg = {
-    .name = "sigreg",
+const sn_op sn_op_sigreg_statistic = {
+    .name = "sigreg_statistic",
     .summary = "mean over random directions of n * integral of |characteristic function - that of N(0,1)|^2",
-    .attr_size = sizeof(sn_sigreg_attr),
+    .attr_size = sizeof(sn_sigreg_statistic_attr),
     .infer = infer,
     .flops = flops,
     .bytes = sn_bytes_of_call,
@@ -179,7 +179,8 @@ const sn_op sn_op_sigreg = {
     .typical = typical,
 };
 
-sn_status sn_sigreg(sn_tape *tape, sn_value **y, sn_value *z, sn_value *used, const sn_sigreg_attr *attr, sn_error *err) {
+sn_status sn_sigreg_statistic(sn_tape *tape, sn_value **y, sn_value *z, sn_value *used,
+                              const sn_sigreg_statistic_attr *attr, sn_error *err) {
   sn_value *in[2] = {z, used};
-  return sn_tape_record(tape, &sn_op_sigreg, attr, 2, in, 1, y, err);
+  return sn_tape_record(tape, &sn_op_sigreg_statistic, attr, 2, in, 1, y, err);
 }
