@@ -130,6 +130,7 @@ static sn_status allocate(sn_token_batch *b, bool with_valid, sn_error *err) {
   SN_TRY(sn_alloc(&b->recordings, b->n_samples, sizeof *b->recordings, "recordings of a pack", err));
   SN_TRY(sn_alloc(&b->windows, b->n_samples, sizeof *b->windows, "windows of a pack", err));
   SN_TRY(sn_alloc(&b->sources, b->n_samples, sizeof *b->sources, "sources of a pack", err));
+  SN_TRY(sn_alloc(&b->starts_s, b->n_samples, sizeof *b->starts_s, "starts of a pack", err));
   SN_TRY(sn_alloc(&b->views, b->n_samples, sizeof *b->views, "views of a pack", err));
   SN_TRY(sn_alloc(&b->patches, values, sizeof *b->patches, "patches of a pack", err));
   if (with_valid) SN_TRY(sn_alloc(&b->valid, values, 1, "validity of a pack", err));
@@ -168,6 +169,7 @@ static void copy_sample(sn_token_batch *b, int64_t row, const sn_sample *s) {
   b->recordings[row] = s->recording;
   b->windows[row] = s->window;
   b->views[row] = s->view;
+  b->starts_s[row] = s->start_s;
   b->sources[row] = s->source;
   b->n_nobeat += s->nobeat;
   memcpy(b->patches + at * b->patch_size, s->patches, t * p * sizeof *s->patches);
@@ -209,6 +211,19 @@ const sn_target *sn_token_batch_target(const sn_token_batch *batch, const char *
   return find_target(batch->targets, batch->n_targets, name);
 }
 
+static bool same_unit(const sn_token_batch *b, sn_group_by by, int64_t i, int64_t j) {
+  if (by == SN_GROUP_NONE) return b->sample_ids[i] == b->sample_ids[j];
+  if (by == SN_GROUP_RECORDING) return b->recordings[i] >= 0 && b->recordings[i] == b->recordings[j];
+  return b->subject_ids[i] != 0 && b->subject_ids[i] == b->subject_ids[j];
+}
+
+void sn_batch_positives(const sn_token_batch *batch, sn_group_by by, int64_t *counts) {
+  for (int64_t i = 0; i < batch->n_samples; i++) {
+    counts[i] = 0;
+    for (int64_t j = 0; j < batch->n_samples; j++) counts[i] += j != i && same_unit(batch, by, i, j);
+  }
+}
+
 void sn_token_batch_destroy(sn_token_batch *batch) {
   if (batch == NULL) return;
   sn_free(batch->offsets);
@@ -217,6 +232,7 @@ void sn_token_batch_destroy(sn_token_batch *batch) {
   sn_free(batch->recordings);
   sn_free(batch->windows);
   sn_free(batch->views);
+  sn_free(batch->starts_s);
   sn_free(batch->sources);
   sn_free(batch->patches);
   sn_free(batch->valid);

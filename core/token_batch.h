@@ -40,13 +40,15 @@ typedef struct sn_target {
 
 /* What an objective asks of the sampler.  A place of the loader's sequence gives n_views samples of one window, which differ by
  * crop and augmentations and share sample_id.  Places come in groups of `group` windows of one recording or subject, which
- * always lie in one pack: an objective finds its positives (of one subject, in one pack) without chance. */
+ * always lie in one pack: an objective finds its positives (of one subject, in one pack) without chance (datasets/groups.h). */
 typedef enum sn_group_by { SN_GROUP_NONE, SN_GROUP_RECORDING, SN_GROUP_SUBJECT } sn_group_by;
 typedef struct sn_sampling {
   int64_t n_views;       /* samples per window; 0 means 1 */
   sn_group_by by;
   int64_t group;         /* windows that come together; 0 means 1 */
   bool adjacent;         /* of one recording, one after the other in time; else any of the recording or subject */
+  bool partners;         /* one window of each of the run's sources that has one of the subject, instead of `group`; with
+                            adjacent: the ones at the same place in time */
 } sn_sampling;
 
 /* One sample after tokenizing, still on its own. Arrays of n_tokens unless said otherwise. Owned by the sample. */
@@ -95,6 +97,7 @@ typedef struct sn_token_batch {
   int64_t *windows;      /* (n_samples) */
   int64_t *views;        /* (n_samples) */
   int32_t *sources;      /* (n_samples) */
+  double *starts_s;      /* (n_samples) of the window in its recording */
   float *patches;        /* (n_slots, P) */
   uint8_t *valid;        /* (n_slots, P) or NULL: all valid */
   float *coordinates;    /* (n_slots, 4) */
@@ -110,6 +113,10 @@ typedef struct sn_token_batch {
 
 /* NULL: the batch has no such target. */
 const sn_target *sn_token_batch_target(const sn_token_batch *batch, const char *name);
+
+/* Of each sample, how many others of the batch are of the same unit: by NONE the same window (views of it), else the same
+ * recording or subject (unknown ones are of none). counts (n_samples) [out]. */
+void sn_batch_positives(const sn_token_batch *batch, sn_group_by by, int64_t *counts);
 
 /* Packs n samples in the given order (NULL entries are empty places and are skipped). All must share patch_size and targets
  * (SN_E_ARGUMENT otherwise). Where only some have `valid`, the others count as valid throughout. Nothing to pack gives a

@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -70,6 +71,7 @@ struct sn_loader {
   sn_source *source;
   sn_loader_options options;
   sn_plan plan;
+  sn_groups *groups[SN_MOST_PARTS]; /* of each part, or of all; NULL: windows come by themselves */
   int64_t n_views;
   sn_pool *pool;
   int64_t planned; /* position up to which steps are planned */
@@ -281,10 +283,10 @@ static sn_status plan_job(sn_loader *loader, step_job *job, sn_error *err) {
   sn_status status = SN_OK;
   SN_TRY(sn_alloc(&job->packs, o->packs_per_step / o->n_ranks, sizeof *job->packs, "packs of a step", err));
   for (int64_t k = 0; k < o->packs_per_step; k++) {
-    int64_t n = 0;
-    SN_TRY_GOTO(sn_plan_pack(&loader->plan, job->end, &n, &places, &capacity, err), done);
+    int64_t n = 0, next = 0;
+    SN_TRY_GOTO(sn_plan_pack(&loader->plan, job->end, &n, &next, &places, &capacity, err), done);
     if (k % o->n_ranks == o->rank) SN_TRY_GOTO(make_pack(loader, job, places, n, err), done);
-    job->end += n;
+    job->end = next;
   }
 done:
   sn_free(places);
@@ -436,6 +438,16 @@ fail:
 
 static int64_t views_of(const sn_loader_options *o) { return o->sampling.n_views > 0 ? o->sampling.n_views : 1; }
 
+static bool has_groups(const sn_loader_options *o) {
+  return o->sampling.by != SN_GROUP_NONE && (o->sampling.group > 1 || o->sampling.partners);
+}
+
+/* Most windows that come together. */
+static int64_t group_of(const sn_source *source, const sn_loader_options *o) {
+  if (!has_groups(o)) return 1;
+  return !o->sampling.partners ? o->sampling.group : source->n_parts > 1 ? source->n_parts : 1;
+}
+
 static sn_status check_options(const sn_source *source, const sn_loader_options *o, sn_error *err) {
 #define CHECK(condition, field, value, expected)                                                        \
   if (!(condition))                                                                                     \
@@ -452,22 +464,40 @@ static sn_status check_options(const sn_source *source, const sn_loader_options 
   CHECK(o->prefetch_steps >= 1, "prefetch_steps", o->prefetch_steps, "at least 1");
   CHECK(o->start_position >= 0, "start_position", o->start_position, "at least 0");
   CHECK(o->sampling.n_views >= 0 && o->sampling.n_views <= SN_MOST_VIEWS, "n_views", o->sampling.n_views, "0 .. 64");
+  CHECK(o->sampling.group >= 0 && o->sampling.group <= SN_MOST_GROUP, "group", o->sampling.group, "0 .. 64");
 #undef CHECK
-  if (o->sampling.group > 1)
-    return sn_fail_at(err, SN_E_UNSUPPORTED, -1, -1, "group", "loader: windows do not come in groups yet");
-  if (o->pack_tokens / views_of(o) < source->max_tokens) {
-    const bool several = views_of(o) > 1;
-    char views[64] = "";
-    if (several) snprintf(views, sizeof views, "%" PRId64 " views of ", views_of(o));
+  const int64_t together = views_of(o) * group_of(source, o);
+  if (o->pack_tokens / together < source->max_tokens) {
+    char of[80] = "";
+    if (group_of(source, o) > 1) snprintf(of, sizeof of, "groups of %" PRId64 " and ", group_of(source, o));
+    if (together > 1) snprintf(of + strlen(of), sizeof of - strlen(of), "%" PRId64 " views of ", views_of(o));
     return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "pack_tokens",
                       "loader: a pack of %" PRId64 " tokens cannot hold %sa window of %" PRId64
                       "; raise the tokens per pack or shorten the window",
-                      o->pack_tokens, views, source->max_tokens);
+                      o->pack_tokens, of, source->max_tokens);
   }
+  if (!has_groups(o) && (o->min_gap_s != 0 || o->max_lag_s != 0))
+    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, o->min_gap_s != 0 ? "sampler.min_gap" : "sampler.max_lag",
+                      "sampler.min_gap and sampler.max_lag are of windows that come in groups, and the objective asks for none: leave "
+                      "them out");
   if (!(o->max_bad_share >= 0.0 && o->max_bad_share <= 1.0)) {
     return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "max_bad_share", "loader: max_bad_share is %g; expected 0 .. 1",
                       o->max_bad_share);
   }
+  return SN_OK;
+}
+
+/* Of every part by itself, or of all together. */
+static sn_status make_groups(sn_loader *loader, sn_error *err) {
+  const sn_loader_options *o = &loader->options;
+  const sn_group_options g = {.sampling = o->sampling, .min_gap_s = o->min_gap_s, .max_lag_s = o->max_lag_s};
+  const bool parts = loader->source->n_parts > 1 && !o->sampling.partners;
+  if (!has_groups(o)) return SN_OK;
+  for (int64_t k = 0; k < (parts ? loader->source->n_parts : 1); k++)
+    SN_TRY(sn_groups_create(loader->source, parts ? k : -1, &g, &loader->groups[k], err));
+  loader->plan.groups = (const sn_groups *const *)loader->groups;
+  loader->plan.group_places = sn_groups_most(loader->groups[0]);
+  loader->plan.partners = o->sampling.partners;
   return SN_OK;
 }
 
@@ -483,12 +513,17 @@ sn_status sn_loader_create(sn_source *source, const sn_loader_options *options, 
   loader->source = source;
   loader->options = *options;
   loader->plan = (sn_plan){.source = source, .seed = options->seed, .pack_tokens = options->pack_tokens,
-                           .n_views = views_of(options)};
+                           .n_views = views_of(options), .group_places = 1};
   loader->n_views = views_of(options);
   loader->planned = options->start_position;
   atomic_init(&loader->stopping, false);
   pthread_mutex_init(&loader->lock, NULL);
   pthread_cond_init(&loader->finished, NULL);
+  status = make_groups(loader, err);
+  if (status != SN_OK) {
+    sn_loader_destroy(loader);
+    return status;
+  }
   *out = loader;
   return SN_OK;
 }
@@ -503,6 +538,7 @@ void sn_loader_destroy(sn_loader *loader) {
     job_destroy(job);
   }
   sn_ledger_free(&loader->ledger);
+  for (int k = 0; k < SN_MOST_PARTS; k++) sn_groups_destroy(loader->groups[k]);
   pthread_cond_destroy(&loader->finished);
   pthread_mutex_destroy(&loader->lock);
   sn_free(loader);
@@ -538,8 +574,55 @@ int64_t sn_loader_pack_samples(const sn_loader *loader) {
   return loader->options.pack_tokens / loader->n_views / loader->source->min_tokens * loader->n_views;
 }
 
-double sn_loader_epoch(const sn_loader *loader, int64_t position) {
-  return (double)position / (double)loader->source->n_windows;
+double sn_loader_epoch(const sn_loader *loader, int64_t position) { return sn_plan_epoch(&loader->plan, position); }
+
+static int compare_keys(const void *a, const void *b) {
+  const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* Which unit a window is of. */
+static uint64_t unit_of(const sn_loader *loader, int64_t window) {
+  const sn_source *source = loader->source;
+  sn_source_stretch s = {0};
+  int64_t low = 0, high = source->n_stretches - 1;
+  while (low < high) {
+    const int64_t middle = high - (high - low) / 2;
+    source->vtable->stretch(source, middle, &s);
+    if (s.first <= window) low = middle;
+    else high = middle - 1;
+  }
+  source->vtable->stretch(source, low, &s);
+  return loader->options.sampling.by == SN_GROUP_SUBJECT ? s.subject_id : s.recording_key;
+}
+
+sn_status sn_loader_describe_groups(sn_loader *loader, int64_t position, sn_loader_groups *out, sn_error *err) {
+  sn_plan plan = loader->plan;
+  sn_plan_place *places = NULL;
+  uint64_t *units = NULL;
+  int64_t capacity = 0, units_capacity = 0, n;
+  sn_status status = SN_OK;
+  *out = (sn_loader_groups){0};
+  for (int k = 0; k < SN_MOST_PARTS && loader->groups[k] != NULL; k++) {
+    const sn_groups_report r = sn_groups_get_report(loader->groups[k]);
+    out->n_groups += r.n_groups;
+    out->n_windows += r.n_windows;
+    out->n_left_out += r.n_left_out;
+    out->n_units += r.n_units;
+    out->n_alone += r.n_alone;
+  }
+  if (plan.groups == NULL) return SN_OK;
+  for (int64_t k = 0; k < loader->options.packs_per_step; k++) {
+    SN_TRY_GOTO(sn_plan_pack(&plan, position, &n, &position, &places, &capacity, err), done);
+    SN_TRY_GOTO(sn_grow(&units, &units_capacity, out->step_windows + n, sizeof *units, "groups", err), done);
+    for (int64_t i = 0; i < n; i++) units[out->step_windows++] = unit_of(loader, places[i].window);
+  }
+  qsort(units, (size_t)out->step_windows, sizeof *units, compare_keys);
+  for (int64_t i = 0; i < out->step_windows; i++) out->step_units += i == 0 || units[i] != units[i - 1];
+done:
+  sn_free(places);
+  sn_free(units);
+  return status;
 }
 
 int64_t sn_loader_quarantined(const sn_loader *loader) { return loader->ledger.n; }

@@ -10,6 +10,8 @@
  * the same pack, with view 0, 1, ... and one sample_id; its nominal tokens count as often.  A window of which one view is
  * rejected or fails leaves its place empty: no view comes without the others.
  *
+ * GROUPS.  With sampling.group windows come in groups of one recording or subject that lie in one pack (datasets/groups.h).
+ *
  * A position (the number of places consumed) and the ledger are all the state there is.
  *
  * The ledger takes effect with the next step: a place is empty when its own read fails, or when the ledger holds its
@@ -40,6 +42,7 @@ typedef struct sn_loader_options {
   int64_t prefetch_steps; /* how many steps ahead, at least 1 */
   int rank, n_ranks;
   sn_sampling sampling;   /* what the objective asks for; all zero: one sample a place */
+  double min_gap_s, max_lag_s; /* of groups (datasets/groups.h); 0: none */
   int64_t start_position; /* places consumed so far (resume) */
   double max_bad_share;   /* stop (SN_E_STATE) when more than this share of the recordings is quarantined; 0: strict,
                                the first one stops */
@@ -84,7 +87,17 @@ void sn_step_destroy(sn_loader *loader, sn_step *step);
 /* Most samples and the constant number of token slots that any pack can have: shapes stay the same for a whole run. */
 int64_t sn_loader_pack_slots(const sn_loader *loader);             /* pack_tokens rounded up to 64 */
 int64_t sn_loader_pack_samples(const sn_loader *loader);           /* most samples in one pack */
-double sn_loader_epoch(const sn_loader *loader, int64_t position); /* position / n_windows */
+double sn_loader_epoch(const sn_loader *loader, int64_t position); /* position / n_windows; of groups, those in them */
+
+/* Of an epoch; zeros where windows come by themselves. */
+typedef struct sn_loader_groups {
+  int64_t n_groups, n_windows, n_left_out; /* left out: of units that cannot fill another group of two */
+  int64_t n_units, n_alone;                /* recordings or subjects with groups, and without */
+  int64_t step_units;                      /* distinct ones among the windows of the first step */
+  int64_t step_windows;
+} sn_loader_groups;
+/* Plans the first step from `position` once more to count its units: memory is the only error. */
+SN_MUST_CHECK sn_status sn_loader_describe_groups(sn_loader *loader, int64_t position, sn_loader_groups *out, sn_error *err);
 
 /* Quarantine ledger: entries of steps that were handed out, in the order of places, one a recording.
  * JSON: [{"recording", "path", "place", "code", "offset", "line", "field", "message"}, ...] with -1 for unknown. */

@@ -77,6 +77,14 @@ static const char *mixture_describe(const sn_source *source, int64_t index) {
   return name;
 }
 
+static void mixture_stretch(const sn_source *source, int64_t i, sn_source_stretch *out) {
+  const mixture *m = source->self;
+  int64_t k = 0;
+  for (; i >= m->sources[k]->n_stretches; k++) i -= m->sources[k]->n_stretches;
+  m->sources[k]->vtable->stretch(m->sources[k], i, out);
+  out->first += m->parts[k].first;
+}
+
 static void mixture_destroy(sn_source *source) {
   mixture *m = source->self;
   for (int64_t k = 0; m != NULL && k < m->n; k++) sn_source_destroy(m->sources[k]);
@@ -95,6 +103,15 @@ static const sn_source_vtable MIXTURE = {.name = "mixture",
                                          .recording = mixture_recording,
                                          .describe = mixture_describe,
                                          .destroy = mixture_destroy};
+
+/* Of sources that all know their recordings. */
+static const sn_source_vtable GROUPED = {.name = "mixture",
+                                         .read = mixture_read,
+                                         .nominal_tokens = mixture_nominal_tokens,
+                                         .recording = mixture_recording,
+                                         .describe = mixture_describe,
+                                         .destroy = mixture_destroy,
+                                         .stretch = mixture_stretch};
 
 /* The sources' own stages have done it all: this one only says which targets there are. */
 static sn_status stage_apply(const sn_stage *stage, sn_sample *sample, sn_error *err) { return SN_OK; }
@@ -302,6 +319,12 @@ sn_status sn_source_create_mixture(const sn_mixture_input *inputs, int64_t n, do
   SN_TRY_GOTO(find_shares(m, inputs, exponent, err), made);
   number_channels(source, m);
   source->n_parts = n;
+  bool grouped = true;
+  for (int64_t k = 0; k < n; k++) {
+    grouped = grouped && m->sources[k]->vtable->stretch != NULL;
+    source->n_stretches += m->sources[k]->n_stretches;
+  }
+  if (grouped) source->vtable = &GROUPED;
   source->parts = m->parts;
   fill_hash(source, m);
   SN_TRY_GOTO(add_stage(source, m, err), made);

@@ -9,6 +9,14 @@
 
 typedef struct sn_source sn_source;
 
+/* Windows that follow each other in one contiguous piece of a recording. */
+typedef struct sn_source_stretch {
+  int64_t first, n;        /* windows [first, first + n) of the source */
+  uint64_t recording_key;  /* of the recording, by names; stretches of one stand together */
+  uint64_t subject_id;     /* 0: unknown */
+  double window_s, stride_s; /* stride_s 0: a window by itself */
+} sn_source_stretch;
+
 typedef struct sn_source_vtable {
   const char *name;
   /* Reads, conditions and tokenizes window `index`.  seed, epoch and view (from 0) key what differs from one reading to
@@ -24,6 +32,8 @@ typedef struct sn_source_vtable {
   int64_t (*recording)(const sn_source *source, int64_t index);      /* row of the manifest, -1 none */
   const char *(*describe)(const sn_source *source, int64_t index);   /* path for messages; owned by the source */
   void (*destroy)(sn_source *source);
+  /* Stretch i of n_stretches, in the order of windows; NULL: it is not known whose the windows are. */
+  void (*stretch)(const sn_source *source, int64_t i, sn_source_stretch *out);
 } sn_source_vtable;
 
 /* What happens to a sample after it was read, whatever source it comes from: its patches get another content (a
@@ -72,6 +82,7 @@ struct sn_source {
   bool embed_extra;      /* they are embedded apart and added, instead of as part of the patch */
   bool may_lack_beats;   /* samples may be marked nobeat: metrics count them */
   double patch_step_s;   /* unit step of the time coordinate; 0: positions[] are the time axis */
+  int64_t n_stretches;   /* with vtable->stretch */
   int64_t n_parts;       /* of a mixture; 0: the windows are one set */
   const sn_source_part *parts; /* (n_parts), in the order of windows. Owned by the source */
   double *labels;        /* (n_recordings) the run's continuous label (data.label), NaN unknown; NULL: none. Owned */

@@ -209,6 +209,19 @@ static uint64_t sample_id(const signal_source *self, const sn_window_at *where, 
   return id;
 }
 
+static uint64_t recording_key(const sn_manifest *m, int64_t row) {
+  sn_sha256 hash;
+  uint8_t digest[32];
+  uint64_t key = 0;
+  sn_sha256_init(&hash);
+  sn_sha256_update(&hash, m->name, (int64_t)strlen(m->name));
+  sn_sha256_update(&hash, "\n", 1);
+  sn_sha256_update(&hash, m->rows[row].path, (int64_t)strlen(m->rows[row].path));
+  sn_sha256_final(&hash, digest);
+  for (int i = 7; i >= 0; i--) key = key << 8 | digest[i];
+  return key;
+}
+
 /* augment: the stream of the sample's augmentations. */
 static double crop_start(const signal_source *self, const stretch *s, double start_s, uint64_t seed, uint64_t epoch,
                          uint64_t id, int64_t view, const sn_random *augment) {
@@ -309,6 +322,16 @@ static const char *signal_describe(const sn_source *source, int64_t index) {
   return self->options.manifest->rows[find_stretch(self, index)->row].path;
 }
 
+static void signal_stretch(const sn_source *source, int64_t i, sn_source_stretch *out) {
+  const signal_source *self = source->self;
+  const stretch *s = &self->stretches[i];
+  const sn_manifest *m = self->options.manifest;
+  const int64_t end = i + 1 < self->n_stretches ? self->stretches[i + 1].first : source->n_windows;
+  *out = (sn_source_stretch){.first = s->first, .n = end - s->first, .recording_key = recording_key(m, s->row),
+                             .subject_id = self->subjects[s->row], .stride_s = self->given ? 0 : self->stride_s,
+                             .window_s = sn_signal_window_seconds(sn_conditioned_signal(self->conditioned))};
+}
+
 static void signal_destroy(sn_source *source) {
   signal_source *self = source->self;
   if (self != NULL) {
@@ -331,7 +354,8 @@ static const sn_source_vtable SIGNAL = {.name = "signal",
                                      .nominal_tokens = signal_nominal_tokens,
                                      .recording = signal_recording,
                                      .describe = signal_describe,
-                                     .destroy = signal_destroy};
+                                     .destroy = signal_destroy,
+                                     .stretch = signal_stretch};
 
 /* ---- planning -------------------------------------------------------------------------------------------------- */
 
@@ -579,6 +603,7 @@ sn_status sn_source_create_signal(const sn_signal_source_options *options, sn_so
   SN_TRY_GOTO(check_not_empty(source, err), fail);
   if (self->beats == NULL) source->most_series = source->max_tokens / source->most_positions;
   source->n_used = self->report.n_recordings;
+  source->n_stretches = self->n_stretches;
   self->report.window_hours = (double)source->n_windows * sn_signal_window_seconds(signal) / 3600;
   SN_TRY_GOTO(fill_subjects(self, err), fail);
   if (sn_signal_needs_stats(signal)) {

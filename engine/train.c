@@ -125,13 +125,31 @@ static int phase_of(const trainer *t, int64_t step) {
 }
 
 /* What the phase's objective asks of the sampler. A task brings its own model: single samples. */
-static sn_status find_sampling(const trainer *t, sn_sampling *sampling, sn_error *err) {
+static sn_status find_sampling(const trainer *t, sn_loader_options *o, sn_error *err) {
   sn_objective_needs needs = {0};
-  if (t->options->task == NULL) SN_TRY(sn_objective_get_needs(settings(t), &needs, err));
-  *sampling = needs.sampling;
+  if (t->options->task != NULL) return SN_OK;
+  SN_TRY(sn_objective_get_needs(settings(t), &needs, err));
+  o->sampling = needs.sampling;
+  o->min_gap_s = sn_config_real(t->config, "sampler.min_gap");
+  o->max_lag_s = sn_config_real(t->config, "sampler.max_lag");
   if (!needs.label || t->options->source->labels != NULL) return SN_OK;
   return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "data.label", "data.label: the objective %s learns from a number for each "
                     "recording: name it, such as participants:age", sn_config_text(settings(t), "objective.name"));
+}
+
+/* Whether positives are there is not left to be found out from a loss. */
+static sn_status log_groups(const trainer *t, const sn_loader_options *o, sn_error *err) {
+  sn_loader_groups g;
+  SN_TRY(sn_loader_describe_groups(t->loader, t->state.position, &g, err));
+  if (g.n_groups == 0 || t->comm->rank != 0) return SN_OK;
+  const char *units = o->sampling.by == SN_GROUP_SUBJECT ? "subjects" : "recordings";
+  sn_log_write(&t->options->log, g.n_left_out > 0 && g.n_left_out >= g.n_windows ? SN_LOG_WARNING : SN_LOG_INFO,
+               "windows come in groups: %lld an epoch, %.3g windows each, of %lld %s; left out of an epoch: %lld of %lld windows, among "
+               "them those of %lld %s that can form no group; a step: %lld windows of %lld %s", (long long)g.n_groups,
+               (double)g.n_windows / (double)g.n_groups, (long long)g.n_units, units, (long long)g.n_left_out,
+               (long long)(g.n_left_out + g.n_windows), (long long)g.n_alone, units, (long long)g.step_windows,
+               (long long)g.step_units, units);
+  return SN_OK;
 }
 
 static sn_status create_loader(trainer *t, sn_error *err) {
@@ -144,8 +162,9 @@ static sn_status create_loader(trainer *t, sn_error *err) {
                          .rank = t->comm->rank, .n_ranks = t->comm->n_ranks, .start_position = t->state.position,
                          .max_bad_share = sn_config_real(c, "train.max_bad_share"), .log = t->options->log,
                          .collate = collate, .free_work = free_work, .user = t};
-  SN_TRY(find_sampling(t, &o.sampling, err));
-  return sn_loader_create(t->options->source, &o, &t->loader, err);
+  SN_TRY(find_sampling(t, &o, err));
+  SN_TRY(sn_loader_create(t->options->source, &o, &t->loader, err));
+  return log_groups(t, &o, err);
 }
 
 /* What the loader must be asked before the model exists: shapes of every pack. */
@@ -155,7 +174,7 @@ static sn_status find_shape(trainer *t, sn_model_shape *shape, sn_error *err) {
                          .packs_per_step = sn_config_int(settings(t), "train.packs_per_step"), .prefetch_steps = 1, .n_ranks = t->comm->n_ranks,
                          .rank = t->comm->rank, .max_bad_share = 1};
   sn_loader *probe = NULL;
-  SN_TRY(find_sampling(t, &o.sampling, err));
+  SN_TRY(find_sampling(t, &o, err));
   SN_TRY(sn_loader_create(t->options->source, &o, &probe, err));
   *shape = (sn_model_shape){.patch_size = s->patch_size, .n_channel_ids = s->n_channel_ids,
                             .patch_step = s->patch_step_s, .pack_slots = sn_loader_pack_slots(probe),

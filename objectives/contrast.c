@@ -186,6 +186,10 @@ static sn_status needs(const sn_config *c, sn_objective_needs *needs, sn_error *
   needs->sampling.by = by == SN_POSITIVES_RECORDING ? SN_GROUP_RECORDING : SN_GROUP_SUBJECT;
   needs->sampling.group = sn_config_int(c, "contrast.group");
   needs->sampling.adjacent = sn_config_bool(c, "contrast.adjacent");
+  if (loss == LOSS_CLIP) { /* one window of each source */
+    needs->sampling.partners = true;
+    needs->sampling.adjacent = by == SN_POSITIVES_TIME;
+  }
   return SN_OK;
 }
 

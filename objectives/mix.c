@@ -155,7 +155,7 @@ static sn_status fill_infos(const mix *m, const sn_token_batch *batch, mix_work 
     info->source = batch->sources[s];
     info->window = batch->windows[s];
     info->view = batch->views[s];
-    info->source = batch->sources[s];
+    info->start_s = batch->starts_s[s];
     info->used = w->pass->usable[s];
     if (info->recording >= 0 && info->recording < m->n_labels) info->label = m->labels[info->recording];
   }

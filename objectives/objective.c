@@ -33,11 +33,12 @@ sn_status sn_objective_create(const sn_objective_setup *setup, sn_objective **ou
 static sn_status join_sampling(sn_sampling *a, const sn_sampling *b, sn_error *err) {
   if (b->n_views > a->n_views) a->n_views = b->n_views;
   if (b->by == SN_GROUP_NONE) return SN_OK;
-  if (a->by != SN_GROUP_NONE && (a->by != b->by || a->adjacent != b->adjacent))
+  if (a->by != SN_GROUP_NONE && (a->by != b->by || a->adjacent != b->adjacent || a->partners != b->partners))
     return sn_fail(err, SN_E_ARGUMENT, "objective.name: its terms want windows to come together in different ways (one of a "
                    "recording, one of a subject, or one of neighbours): give both the same positives");
   a->by = b->by;
   a->adjacent = b->adjacent;
+  a->partners = b->partners;
   if (b->group > a->group) a->group = b->group;
   return SN_OK;
 }

@@ -76,8 +76,8 @@ static sn_status faulty_read(sn_source *source, int64_t index, uint64_t seed, ui
   return SN_OK;
 }
 
-static const sn_source_vtable FAULTY = {"faulty",         faulty_read,     faulty_tokens,
-                                        faulty_recording, faulty_describe, faulty_destroy};
+static const sn_source_vtable FAULTY = {.name = "faulty", .read = faulty_read, .nominal_tokens = faulty_tokens,
+                                        .recording = faulty_recording, .describe = faulty_describe, .destroy = faulty_destroy};
 
 static sn_source *faulty_source(faulty *self) {
   sn_source *source = NULL;
