@@ -133,13 +133,14 @@ static void place_scores(const sn_probe_context *p, int64_t f, const double *sco
 static sn_status run_fold(sn_probe_context *p, int64_t row, int64_t f, const double *x, int64_t width, bool has_units,
                           sn_error *err) {
   sn_probe_row *r = &p->result->rows[row];
-  const bool knn = p->protocol.classifier == SN_CLASSIFIER_KNN;
+  const bool knn = r->classifier == SN_CLASSIFIER_KNN;
   const int64_t size = p->n_test[f] * p->K, all = p->result->n_items * p->K;
   double *scores = NULL, *by_k = NULL;
   if (knn && r->k_scores == NULL) SN_TRY(sn_alloc(&r->k_scores, SN_KNN_KS * all, sizeof *r->k_scores, "probe", err));
   SN_TRY(sn_alloc(&scores, (knn ? 1 + SN_KNN_KS : 1) * size, sizeof *scores, "probe", err));
   if (knn) by_k = scores + size;
   p->protocol.standardize = has_units;
+  p->protocol.classifier = r->classifier;
   sn_status status = sn_protocol_fold(&p->truth, x, width, p->train[f], p->n_train[f], p->test[f], p->n_test[f], &p->protocol,
                                       scores, by_k, &r->folds[f], err);
   if (status == SN_OK) {
@@ -165,14 +166,21 @@ static sn_status encode(sn_probe_context *p, const sn_model *model, sn_pool_kind
   return sn_probe_encode(p->items, p->device, model, pool, sn_pool_threads(p->pool), &p->options->log, x, width, err);
 }
 
-/* Rows first, first + 1, ... (one per pool) of the folds that belong to run `run` (-1: all). */
-static sn_status run_model(sn_probe_context *p, const sn_model *model, int64_t run, int64_t first, sn_error *err) {
+/* The learners that features are given to. */
+static int n_classifiers(const sn_probe_context *p) { return p->options->also_knn ? 2 : 1; }
+static sn_classifier classifier_at(const sn_probe_context *p, int i) {
+  return p->options->also_knn ? (sn_classifier)i : p->options->classifier;
+}
+
+/* Rows first[c], first[c] + 1, ... (one per pool) of each classifier, in the folds that belong to run `run` (-1: all). */
+static sn_status run_model(sn_probe_context *p, const sn_model *model, int64_t run, const int64_t *first, sn_error *err) {
   for (int64_t k = 0; k < p->options->n_pools; k++) {
     double *x = NULL;
     int64_t width = 0;
     sn_status status = encode(p, model, p->options->pools[k], &x, &width, err);
-    for (int64_t f = 0; f < p->data->n_folds && status == SN_OK; f++)
-      if (run < 0 || p->data->run_of_fold[f] == run) status = run_fold(p, first + k, f, x, width, false, err);
+    for (int64_t f = 0; f < p->data->n_folds; f++)
+      for (int c = 0; c < n_classifiers(p) && status == SN_OK && (run < 0 || p->data->run_of_fold[f] == run); c++)
+        status = run_fold(p, first[c] + k, f, x, width, false, err);
     sn_free(x);
     if (status != SN_OK) return status;
   }
@@ -209,36 +217,54 @@ static sn_status choose_pool(sn_probe_context *p, int64_t first, int64_t chosen,
   return SN_OK;
 }
 
-static sn_status add_encoder_rows(sn_probe_context *p, const char *encoder, int64_t seed, int64_t *first, int64_t *chosen,
-                                  sn_error *err) {
-  int64_t row;
-  *chosen = -1;
-  for (int64_t k = 0; k < p->options->n_pools; k++) {
-    SN_TRY(sn_probe_add_row(p, encoder, sn_pool_name(p->options->pools[k]), seed, &row, err));
-    if (k == 0) *first = row;
+enum { MOST_CLASSIFIERS = 2 };
+
+typedef struct encoder_rows {
+  int64_t first[MOST_CLASSIFIERS];  /* the pools' rows follow each other */
+  int64_t chosen[MOST_CLASSIFIERS]; /* -1: there is one pool */
+} encoder_rows;
+
+static sn_status add_encoder_rows(sn_probe_context *p, const char *encoder, int64_t seed, encoder_rows *rows, sn_error *err) {
+  const int64_t n = p->options->n_pools + (p->options->n_pools > 1);
+  for (int c = 0; c < n_classifiers(p); c++) {
+    rows->chosen[c] = -1;
+    for (int64_t k = 0; k < n; k++) {
+      int64_t row;
+      const bool chosen = k == p->options->n_pools;
+      SN_TRY(sn_probe_add_row(p, encoder, chosen ? "chosen" : sn_pool_name(p->options->pools[k]), seed, &row, err));
+      p->result->rows[row].classifier = classifier_at(p, c);
+      if (k == 0) rows->first[c] = row;
+      if (chosen) rows->chosen[c] = row;
+    }
   }
-  return p->options->n_pools > 1 ? sn_probe_add_row(p, encoder, "chosen", seed, chosen, err) : SN_OK;
+  return SN_OK;
+}
+
+static sn_status choose_pools(sn_probe_context *p, const encoder_rows *rows, sn_error *err) {
+  for (int c = 0; c < n_classifiers(p); c++)
+    if (rows->chosen[c] >= 0) SN_TRY(choose_pool(p, rows->first[c], rows->chosen[c], err));
+  return SN_OK;
 }
 
 static sn_status pretrained_rows(sn_probe_context *p, sn_error *err) {
-  int64_t first = 0, chosen = -1;
-  SN_TRY(add_encoder_rows(p, "pretrained", -1, &first, &chosen, err));
-  for (int64_t r = 0; r < p->n_models; r++) SN_TRY(run_model(p, p->models[r], r, first, err));
-  return chosen >= 0 ? choose_pool(p, first, chosen, err) : SN_OK;
+  encoder_rows rows;
+  SN_TRY(add_encoder_rows(p, "pretrained", -1, &rows, err));
+  for (int64_t r = 0; r < p->n_models; r++) SN_TRY(run_model(p, p->models[r], r, rows.first, err));
+  return choose_pools(p, &rows, err);
 }
 
 static sn_status random_rows(sn_probe_context *p, sn_error *err) {
   for (int64_t s = 1; s <= p->options->n_seeds; s++) {
-    int64_t first = 0, chosen = -1;
+    encoder_rows rows;
     sn_model *model = NULL;
-    SN_TRY(add_encoder_rows(p, "random", s, &first, &chosen, err));
+    SN_TRY(add_encoder_rows(p, "random", s, &rows, err));
     SN_TRY(sn_model_create(p->data->runs[0].config, &p->models[0]->shape, SN_F32, (uint64_t)s, false, &model, err));
     sn_status status = sn_probe_same_encoder(p->models[0], model, "a random initialisation", err);
     if (status == SN_OK) status = sn_params_copy_fixed(model->params, p->models[0]->params, err);
-    if (status == SN_OK) status = run_model(p, model, -1, first, err);
+    if (status == SN_OK) status = run_model(p, model, -1, rows.first, err);
     sn_model_destroy(model);
+    if (status == SN_OK) status = choose_pools(p, &rows, err);
     if (status != SN_OK) return status;
-    if (chosen >= 0) SN_TRY(choose_pool(p, first, chosen, err));
   }
   return SN_OK;
 }
@@ -247,10 +273,14 @@ static sn_status raw_row(sn_probe_context *p, sn_error *err) {
   double *x = NULL;
   int64_t width = 0, row = 0;
   SN_TRY(sn_probe_raw(p->items, p->data, p->data->runs[0].config, &p->options->log, &x, &width, err));
-  sn_status status = sn_probe_add_row(p, "raw", "", -1, &row, err);
-  for (int64_t f = 0; f < p->data->n_folds && status == SN_OK; f++) {
-    status = run_fold(p, row, f, x, width, true, err);
-    p->result->n_filled += p->result->rows[row].folds[f].n_filled;
+  sn_status status = SN_OK;
+  for (int c = 0; c < n_classifiers(p) && status == SN_OK; c++) {
+    status = sn_probe_add_row(p, "raw", "", -1, &row, err);
+    if (status == SN_OK) p->result->rows[row].classifier = classifier_at(p, c);
+    for (int64_t f = 0; f < p->data->n_folds && status == SN_OK; f++) {
+      status = run_fold(p, row, f, x, width, true, err);
+      if (c == 0) p->result->n_filled += p->result->rows[row].folds[f].n_filled;
+    }
   }
   sn_free(x);
   return status;
@@ -363,6 +393,8 @@ static sn_status check_options(const sn_probe_options *o, sn_error *err) {
     return sn_fail(err, SN_E_ARGUMENT, "probe: no --target: a column of the labels file, annotation:aami, or header:FIELD");
   if (o->n_pools < 1 || o->n_pools > SN_PROBE_POOLS) return sn_fail(err, SN_E_ARGUMENT, "probe: %" PRId64 " pools", o->n_pools);
   if ((o->rows & SN_ROWS_ALL) == 0) return sn_fail(err, SN_E_ARGUMENT, "probe: no rows are asked for");
+  if (o->also_knn && (!o->only_scores || o->classifier != SN_CLASSIFIER_LINEAR))
+    return sn_fail(err, SN_E_ARGUMENT, "probe: both classifiers at once give scores alone");
   if (o->n_seeds < 1) return sn_fail(err, SN_E_ARGUMENT, "--seeds %" PRId64 ": at least one random encoder is always shown", o->n_seeds);
   if (o->classifier == SN_CLASSIFIER_KNN && o->k < 1) return sn_fail(err, SN_E_ARGUMENT, "--k %" PRId64 ": at least 1", o->k);
   if (o->folds < 2) return sn_fail(err, SN_E_ARGUMENT, "--folds %" PRId64 ": at least 2", o->folds);

@@ -55,6 +55,8 @@ typedef struct sn_probe_options {
   int64_t n_draws;           /* of the bootstrap */
   int rows;                  /* SN_ROWS_* added up, not 0 */
   bool only_scores;          /* no intervals and no differences: the rows' scores are what is wanted */
+  bool also_knn;             /* with only_scores and the linear classifier: rows of kNN beside the linear ones, from the same
+                                features */
   uint64_t seed;             /* of folds, inner folds and draws */
   int64_t step;              /* checkpoint; -1: the newest */
   bool use_ema, transductive;
@@ -67,6 +69,7 @@ typedef struct sn_probe_row {
   char encoder[16];          /* "pretrained", "random", "raw", "majority"; "finetuned", "scratch" */
   char pool[16];             /* "" where there is none; "chosen" */
   int64_t seed;              /* -1 none */
+  sn_classifier classifier;
   sn_fold_result *folds;     /* (n_folds); zeros for majority */
   sn_pool_kind *chosen;      /* (n_folds) pool of the row "chosen", else NULL */
   int64_t *steps;            /* (n_folds) fine-tuning: the step that predicts; NULL for a linear probe */

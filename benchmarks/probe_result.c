@@ -296,7 +296,7 @@ sn_status sn_probe_finish(sn_probe_context *p, sn_error *err) {
   const sn_probe_options *o = p->options;
   r->task = p->truth.task;
   r->metric = p->protocol.metric;
-  r->classifier = p->protocol.classifier;
+  r->classifier = p->options->classifier;
   r->k = r->classifier == SN_CLASSIFIER_KNN ? p->protocol.k : 0;
   r->balanced = p->protocol.balanced && r->classifier == SN_CLASSIFIER_LINEAR && (r->task == SN_TASK_BINARY || r->task == SN_TASK_MULTICLASS || r->task == SN_TASK_MULTILABEL);
   r->n_folds = p->data->n_folds;

@@ -233,14 +233,55 @@ static sn_status finetune(suite *s, const suite_job *job, const sn_probe_options
   return sn_finetune_task_run(&o, result, err);
 }
 
-static sn_status make_scores(suite *s, suite_job *job, sn_error *err) {
+static sn_status make_folder(const suite_job *job, sn_error *err) {
+  char *folder = NULL;
+  SN_TRY(sn_strdup(&folder, job->path, "suite", err));
+  *strrchr(folder, '/') = '\0';
+  const sn_status status = sn_make_directories(folder, err);
+  sn_free(folder);
+  return status;
+}
+
+/* The kNN job that the features of a linear one serve as well: of the same encoders and task, and not made yet. */
+static sn_status find_sibling(suite *s, const suite_job *job, suite_job **sibling, sn_error *err) {
+  *sibling = NULL;
+  for (int64_t i = 0; i < s->n_jobs && job->protocol == SUITE_LINEAR; i++) {
+    suite_job *other = &s->jobs[i];
+    sn_error local;
+    if (other->set != job->set || other->task != job->task || other->protocol != SUITE_KNN || other->entry != job->entry ||
+        other->seed != job->seed || other->architecture != job->architecture)
+      continue;
+    SN_TRY(identify(s, other, err));
+    if (suite_scores_read(other->path, other->identity, &other->scores, &local) != SN_OK || other->scores == NULL) *sibling = other;
+  }
+  return SN_OK;
+}
+
+/* Both classifiers on the same features. What fails for one may work for the other: then each by itself. */
+static sn_status probe_both(sn_probe_options o, suite_job *job, suite_job *sibling, bool *done, sn_error *err) {
+  sn_probe_result *result = NULL;
+  sn_error local;
+  *done = false;
+  o.also_knn = true;
+  if (sn_probe_run(&o, &result, &local) != SN_OK) return SN_OK;
+  sn_status status = make_folder(sibling, err);
+  if (status == SN_OK) status = suite_scores_write(sibling->path, sibling->identity, result, SN_CLASSIFIER_KNN, err);
+  if (status == SN_OK) status = suite_scores_write(job->path, job->identity, result, SN_CLASSIFIER_LINEAR, err);
+  sn_probe_result_destroy(result);
+  *done = status == SN_OK;
+  return status;
+}
+
+static sn_status make_scores(suite *s, suite_job *job, int64_t *n_made, sn_error *err) {
   const suite_task *task = task_of(s, job);
   const bool baseline = job->entry < 0;
   sn_probe_options o = task->probe;
   sn_probe_result *result = NULL;
+  suite_job *sibling = NULL;
   const char **runs = NULL;
-  char *folder = NULL;
+  bool done = false;
   sn_status status;
+  *n_made = 1;
   SN_TRY_GOTO(sn_alloc(&runs, job->n_units, sizeof *runs, "suite", err), done);
   for (int64_t i = 0; i < job->n_units; i++) runs[i] = s->units[job->first_unit + i].folder;
   o.runs = runs;
@@ -249,30 +290,32 @@ static sn_status make_scores(suite *s, suite_job *job, sn_error *err) {
   o.rows = baseline ? SN_ROWS_RANDOM | SN_ROWS_RAW | SN_ROWS_MAJORITY : SN_ROWS_PRETRAINED;
   o.classifier = job->protocol == SUITE_KNN ? SN_CLASSIFIER_KNN : SN_CLASSIFIER_LINEAR;
   if (job->protocol != SUITE_LINEAR) o.unweighted = false;
-  SN_TRY_GOTO(sn_strdup(&folder, job->path, "suite", err), done);
-  *strrchr(folder, '/') = '\0';
-  SN_TRY_GOTO(sn_make_directories(folder, err), done);
+  SN_TRY_GOTO(make_folder(job, err), done);
+  SN_TRY_GOTO(find_sibling(s, job, &sibling, err), done);
+  if (sibling != NULL) SN_TRY_GOTO(probe_both(o, job, sibling, &done, err), done);
+  *n_made += done;
+  if (done) goto done;
   if (job->protocol == SUITE_FINETUNE) SN_TRY_GOTO(finetune(s, job, &o, &result, err), done);
   else SN_TRY_GOTO(sn_probe_run(&o, &result, err), done);
-  status = suite_scores_write(job->path, job->identity, result, err);
+  status = suite_scores_write(job->path, job->identity, result, o.classifier, err);
 done:
   sn_probe_result_destroy(result);
   sn_free(runs);
-  sn_free(folder);
   return status;
 }
 
 sn_status suite_job_run(suite *s, suite_job *job, sn_error *err) {
   sn_error local;
+  int64_t n_made = 0;
   SN_TRY(identify(s, job, err));
   /* A file that cannot be read is made again. */
-  if (suite_scores_read(job->path, job->identity, &job->scores, &local) != SN_OK)
+  if (job->scores == NULL && suite_scores_read(job->path, job->identity, &job->scores, &local) != SN_OK)
     sn_log_write(&s->options->log, SN_LOG_WARNING, "%s: %s; made again", job->path, local.message);
   if (job->scores == NULL && !s->options->dry_run) {
-    SN_TRY(make_scores(s, job, err));
+    SN_TRY(make_scores(s, job, &n_made, err));
     SN_TRY(suite_scores_read(job->path, job->identity, &job->scores, err));
     if (job->scores == NULL) return sn_fail(err, SN_E_STATE, "%s: changed while it was made", job->path);
-    s->report->n_scored++;
+    s->report->n_scored += n_made;
   }
   job->state = job->scores != NULL ? SUITE_DONE : SUITE_TO_DO;
   return SN_OK;

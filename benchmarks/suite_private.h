@@ -118,7 +118,9 @@ typedef struct suite_scores {
   char classes[512];         /* "147 N, 48 A" */
 } suite_scores;
 
-SN_MUST_CHECK sn_status suite_scores_write(const char *path, const char *identity, const sn_probe_result *result, sn_error *err);
+/* The rows of one classifier (fine-tuning counts as linear), and the majority's. */
+SN_MUST_CHECK sn_status suite_scores_write(const char *path, const char *identity, const sn_probe_result *result,
+                                           sn_classifier classifier, sn_error *err);
 /* *out NULL, SN_OK: not there, or made from something else than `identity`. */
 SN_MUST_CHECK sn_status suite_scores_read(const char *path, const char *identity, suite_scores **out, sn_error *err);
 void suite_scores_destroy(suite_scores *scores); /* accepts NULL */

@@ -13,7 +13,11 @@
 
 enum { MOST_ROWS = 512 };
 
-static sn_status write_info(const sn_probe_result *r, sn_string *text, sn_error *err) {
+static bool is_written(const sn_probe_row *row, sn_classifier classifier) {
+  return row->classifier == classifier || strcmp(row->encoder, "majority") == 0;
+}
+
+static sn_status write_info(const sn_probe_result *r, sn_classifier classifier, sn_string *text, sn_error *err) {
   sn_json_writer w;
   char classes[512] = "";
   for (int64_t k = 0, at = 0; k < r->n_classes && at < (int64_t)sizeof classes; k++)
@@ -35,6 +39,7 @@ static sn_status write_info(const sn_probe_result *r, sn_string *text, sn_error 
   sn_json_write_key(&w, "rows");
   sn_json_begin_array(&w);
   for (int64_t i = 0; i < r->n_rows; i++) {
+    if (!is_written(&r->rows[i], classifier)) continue;
     sn_json_begin_object(&w);
     sn_json_put_string(&w, "encoder", r->rows[i].encoder);
     sn_json_put_string(&w, "pool", r->rows[i].pool);
@@ -46,7 +51,8 @@ static sn_status write_info(const sn_probe_result *r, sn_string *text, sn_error 
   return sn_json_writer_finish(&w, err);
 }
 
-sn_status suite_scores_write(const char *path, const char *identity, const sn_probe_result *r, sn_error *err) {
+sn_status suite_scores_write(const char *path, const char *identity, const sn_probe_result *r, sn_classifier classifier,
+                             sn_error *err) {
   sn_named_tensor *tensors = NULL;
   char(*names)[32] = NULL;
   sn_string info = {0};
@@ -55,15 +61,16 @@ sn_status suite_scores_write(const char *path, const char *identity, const sn_pr
   sn_status status;
   SN_TRY_GOTO(sn_alloc(&tensors, r->n_rows + 5, sizeof *tensors, "scores", err), done);
   SN_TRY_GOTO(sn_alloc(&names, r->n_rows, sizeof *names, "scores", err), done);
-  SN_TRY_GOTO(write_info(r, &info, err), done);
+  SN_TRY_GOTO(write_info(r, classifier, &info, err), done);
   tensors[at++] = (sn_named_tensor){"items", sn_tensor_1d(r->items, SN_I64, n)};
   tensors[at++] = (sn_named_tensor){"units", sn_tensor_1d(r->units, SN_I64, n)};
   tensors[at++] = (sn_named_tensor){"labels", sn_tensor_1d(r->truth_labels, SN_I32, n)};
   tensors[at++] = (sn_named_tensor){"hot", sn_tensor_2d(r->truth_hot, SN_U8, n, K)};
   tensors[at++] = (sn_named_tensor){"values", sn_tensor_1d(r->truth_values, SN_F64, n)};
-  for (int64_t i = 0; i < r->n_rows; i++) {
-    snprintf(names[i], sizeof names[i], "scores.%" PRId64, i);
-    tensors[at++] = (sn_named_tensor){names[i], sn_tensor_2d(r->rows[i].scores, SN_F64, n, K)};
+  for (int64_t i = 0, row = 0; i < r->n_rows; i++) {
+    if (!is_written(&r->rows[i], classifier)) continue;
+    snprintf(names[row], sizeof names[row], "scores.%" PRId64, row);
+    tensors[at++] = (sn_named_tensor){names[row++], sn_tensor_2d(r->rows[i].scores, SN_F64, n, K)};
   }
   const char *const metadata[][2] = {{"identity", identity}, {"info", info.data}};
   status = sn_safetensors_write(path, tensors, at, metadata, 2, NULL, err);

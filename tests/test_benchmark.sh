@@ -67,6 +67,7 @@ for i in $(seq 1 12); do
   code=0
   timeout -s KILL "$((i / 8)).$((15 + i * 37 % 70))" "$sonde" benchmark killed.yaml > /dev/null 2> log || code=$?
   [ $code = 0 ] && break
+  [ ! -d runs/killed ] || flock runs/killed true # until the process that was killed is gone
   [ $code = 137 ] || fail "after $kills kills: exit $code: $(cat log)"
   kills=$((kills + 1))
 done 2> /dev/null # the shell says of each that it was killed
@@ -120,7 +121,7 @@ sets:
   - name: two
     settings: {data: {window: 2 s}}
     tasks:
-      - {name: age, target: age, task: regression, metric: mae}
+      - {name: age, target: age, task: regression, metric: mae, protocols: [linear, knn], k: 5}
 runs:
   - {name: a}
   - {name: wide, settings: {model: {width: 48}}, in: {two: {mae: {mask_ratio: 0.6}}}}
@@ -129,7 +130,8 @@ YAML
 code=0; (cd elsewhere && "$sonde" benchmark ../sets.yaml --root .. --out out > table 2> log) || code=$?
 [ $code = 1 ] || fail "a failed run gave exit $code: $(cat elsewhere/log)"
 for line in '^## one: sex, finetune' '^## two: age, linear' '^| a |.*excludes\|^| a |.*includes' '^| scratch (a) |' '^| random (wide) |' \
-            '^| broken |.*failed, 1 of 1 seeds' '^- two/broken seed 0:.*nobody'; do
+            '^| broken |.*failed, 1 of 1 seeds' '^- two/broken seed 0:.*nobody' '^| wide |.*failed, 1 of 1 seeds: .*the target is a number' \
+            '^| random (a) | mean | [0-9]'; do
   grep -q "$line" elsewhere/table || fail "the table lacks '$line': $(cat elsewhere/table)"
 done
 grep -q '"mask_ratio": 0.6' elsewhere/out/runs/two/wide/seed-0/requested.json || fail "'in' was not applied"
