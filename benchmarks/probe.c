@@ -67,6 +67,20 @@ static sn_status choose_metric(sn_probe_context *p, sn_error *err) {
   return sn_metric_parse(name, p->truth.task, &p->protocol.metric, err);
 }
 
+/* A fold with nothing to train or test on: without labels, or with labels and no window that can be used. */
+static sn_status refuse_fold(const sn_probe_context *p, int64_t f, sn_error *err) {
+  int64_t lost = 0;
+  for (int64_t i = 0; i < p->items->n; i++) {
+    const uint8_t part = p->data->parts[f * p->data->manifest->n + p->items->recording[i]];
+    lost += !p->items->usable[i] && (part == SN_PART_TRAIN || part == SN_PART_TEST);
+  }
+  char why[256] = "look at --target, --classes and the split";
+  if (lost > 0)
+    snprintf(why, sizeof why, "%" PRId64 " more of its labelled items have no usable window (%.130s)", lost, p->items->why_unusable);
+  return sn_fail(err, SN_E_ARGUMENT, "fold %" PRId64 " (%.60s): %" PRId64 " labelled items to train on, %" PRId64 " to test on: %s",
+                 f, p->data->runs[p->data->run_of_fold[f]].path, p->n_train[f], p->n_test[f], why);
+}
+
 /* Items of each fold's parts, once it is known which items are usable. */
 static sn_status make_parts(sn_probe_context *p, sn_error *err) {
   const int64_t n = p->items->n, F = p->data->n_folds;
@@ -90,10 +104,7 @@ static sn_status make_parts(sn_probe_context *p, sn_error *err) {
       p->test[f][p->n_test[f]++] = i;
       p->place[i] = f; /* for now: its fold */
     }
-    if (p->n_train[f] == 0 || p->n_test[f] == 0)
-      return sn_fail(err, SN_E_ARGUMENT, "fold %" PRId64 " (%s): %" PRId64 " labelled items to train on, %" PRId64 " to test on: "
-                     "look at --target, --classes and the split",
-                     f, p->data->runs[p->data->run_of_fold[f]].path, p->n_train[f], p->n_test[f]);
+    if (p->n_train[f] == 0 || p->n_test[f] == 0) return refuse_fold(p, f, err);
   }
   for (int64_t i = 0; i < n; i++) {
     if (p->place[i] < 0) continue;

@@ -203,6 +203,9 @@ static sn_status note_usable(sn_probe_items *items, const uint8_t *present, cons
     items->usable[items->item_of[w]] |= present[w];
     items->n_usable_windows += present[w];
   }
+  if (report->unreadable + report->rejected > 0)
+    snprintf(items->why_unusable, sizeof items->why_unusable, "%.255s",
+             report->rejected > 0 ? report->first_rejected : report->first_error.message);
   for (int64_t i = 0; i < items->n; i++)
     if (!items->usable[i]) drop(items, report->unreadable > 0 ? "unreadable or rejected" : "rejected", items->recording[i]);
   return SN_OK;

@@ -22,6 +22,7 @@ typedef struct sn_probe_items {
   double pool_s;
   int32_t *columns;           /* (n_channel_ids) place of each channel that occurs, for pool per_channel; filled like usable */
   int64_t n_columns;
+  char why_unusable[256];     /* of the first window without which an item was left; "" when all have one */
   sn_label_drop drops[8];     /* why items were dropped */
   int64_t n_drops;
 } sn_probe_items;

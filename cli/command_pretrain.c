@@ -155,6 +155,8 @@ static sn_status print_json(const char *run, const sn_train_result *r, sn_error 
   sn_json_put_i64(&w, "parameters", r->parameters);
   sn_json_put_string(&w, "dtype", r->dtype);
   sn_json_put_i64(&w, "tokens", r->state.tokens);
+  sn_json_put_i64(&w, "rejected", r->state.rejected);
+  sn_json_put_i64(&w, "recordings_without_window", r->n_silent);
   sn_json_put_bool(&w, "stopped", r->stopped);
   if (r->state.n_parts > 0) put_sources(&w, &r->state);
   sn_json_put_i64(&w, "primitives_after_step_10", r->primitives_after_10);
@@ -189,6 +191,12 @@ static int finish(const sn_args *args, const char *run, bool from_recordings, co
   if (result->state.nonfinite_steps > 0 || result->state.empty_steps > 0)
     fprintf(stderr, "  %lld steps were not finite and skipped, %lld had no target\n",
             (long long)result->state.nonfinite_steps, (long long)result->state.empty_steps);
+  if (result->state.rejected > 0)
+    fprintf(stderr, "  rejected windows: %lld, flat or with too little measured (%s)\n",
+            (long long)result->state.rejected, result->why_rejected[0] != '\0' ? result->why_rejected : "before this was resumed");
+  if (result->n_silent > 0)
+    fprintf(stderr, "  recordings without any usable window%s: %lld, first %s\n", result->start_step > 0 ? " since this was resumed" : "",
+            (long long)result->n_silent, result->first_silent);
   if (sn_args_has(args, "json") && print_json(run, result, err) != SN_OK) return sn_terminal_fail("pretrain", err);
   if (!result->stopped) {
     if (from_recordings) fprintf(stderr, "next: sonde probe %s%s%s --target COLUMN --labels FILE --key COLUMN\n", quote, run, quote);

@@ -24,6 +24,8 @@ static const char *const KNOWN_KINDS[] = {".edf", ".bdf",    ".gdf", ".vhdr", ".
                                           ".nii", ".nii.gz", ".mgz", ".mgh",  ".dcm", ".nrrd", ".mha", ".mhd", NULL};
 
 /* What looking at one file gave. */
+#define NO_READER "no reader for "
+
 typedef struct finding {
   bool is_row;
   bool reused;
@@ -259,6 +261,12 @@ static sn_status open_recording(scan *s, const char *path, const char *folder, b
   return status;
 }
 
+bool sn_index_is_lost(const sn_manifest_row *row) {
+  const char *status = row->cells[SN_MANIFEST_STATUS];
+  if (row->ok || strcmp(status, "part") == 0 || strcmp(status, "short") == 0) return false;
+  return strncmp(row->cells[SN_MANIFEST_REASON], NO_READER, sizeof NO_READER - 1) != 0;
+}
+
 /* ---- is it a recording? ---------------------------------------------------------------------------------------- */
 
 static bool ends_with(const char *text, const char *end) {
@@ -319,7 +327,7 @@ static sn_status look_inside(scan *s, const char *path, const char *folder, find
     for (const char *const *kind = KNOWN_KINDS; *kind != NULL; kind++) {
       if (!ends_with(name, *kind) || extension_of_a_format(name)) continue;
       char reason[80];
-      snprintf(reason, sizeof reason, "no reader for %s files in this version", *kind);
+      snprintf(reason, sizeof reason, NO_READER "%s files in this version", *kind);
       status = fail_row(f, s->root, path, sn_status_name(SN_E_UNSUPPORTED), reason, err);
       goto done;
     }

@@ -53,4 +53,8 @@ typedef struct sn_index_report {
 SN_MUST_CHECK sn_status sn_index_directory(const char *root, const sn_index_options *options, sn_manifest **out,
                                            sn_index_report *report, sn_error *err);
 
+/* Whether a line is of a recording that should have been read and cannot be: not one of a kind that nothing here reads, a
+ * part of another or one that is too short. Those are what a run's limit of bad recordings counts. */
+bool sn_index_is_lost(const sn_manifest_row *row);
+
 #endif

@@ -23,6 +23,7 @@
 #include "core/pool.h"
 #include "datasets/loader_ledger.h"
 #include "datasets/loader_plan.h"
+#include "datasets/loader_tally.h"
 
 typedef enum outcome {
   OUTCOME_NONE, /* not read (the run is stopping) */
@@ -38,7 +39,7 @@ typedef struct place_state {
   uint64_t epoch;
   outcome outcome;
   sn_sample **samples; /* (n_views) of the window, all there with OUTCOME_SAMPLE, else all NULL. In the pack's list */
-  sn_error *error; /* FAILED, FATAL; NULL when even that could not be allocated */
+  sn_error *error; /* FAILED, FATAL, REJECTED; NULL when even that could not be allocated */
 } place_state;
 
 typedef struct step_job step_job;
@@ -84,6 +85,7 @@ struct sn_loader {
   pthread_mutex_t lock; /* ledger, unfinished */
   pthread_cond_t finished;
   sn_ledger ledger;
+  sn_tally tally;       /* the caller's thread alone */
 };
 
 static double now_ms(void) {
@@ -167,7 +169,7 @@ static void read_place(pack_job *pack, int64_t index) {
   }
   release_samples(loader, state);
   if (status == SN_END) {
-    state->outcome = OUTCOME_REJECTED;
+    place_fail(state, OUTCOME_REJECTED, &error);
     return;
   }
   error.code = status;
@@ -346,13 +348,15 @@ static void recheck_pack(pack_job *pack) {
 static sn_status check_limit(const sn_loader *loader, sn_error *err) {
   const sn_ledger *ledger = &loader->ledger;
   int64_t all = loader->source->n_used > 0 ? loader->source->n_used : loader->source->n_recordings;
-  double limit = loader->options.max_bad_share * (double)all;
-  if (ledger->n == 0 || (double)ledger->n <= limit) return SN_OK;
+  const int64_t lost = loader->source->n_lost;
+  double limit = loader->options.max_bad_share * (double)(all + lost);
+  if (ledger->n == 0 || (double)(ledger->n + lost) <= limit) return SN_OK;
   const sn_ledger_entry *last = &ledger->entries[ledger->n - 1];
   return sn_fail_at(
       err, SN_E_STATE, last->error.offset, last->error.line, last->error.field,
-      "%" PRId64 " of %" PRId64 " recordings are quarantined, the limit is %g (a share of %g); the last: %s (%s)",
-      ledger->n, all, limit, loader->options.max_bad_share, last->error.message, sn_status_name(last->error.code));
+      "%" PRId64 " of %" PRId64 " recordings are quarantined or could not be indexed, the limit is a share of %g: name them in "
+      "data.exclude or raise train.max_bad_share; the last: %s (%s)",
+      ledger->n + lost, all + lost, loader->options.max_bad_share, last->error.message, sn_status_name(last->error.code));
 }
 
 static sn_status quarantine(sn_loader *loader, const pack_job *pack, int64_t index, sn_step *step, sn_error *err) {
@@ -373,6 +377,14 @@ static sn_status quarantine(sn_loader *loader, const pack_job *pack, int64_t ind
   return SN_OK;
 }
 
+static void tally_place(sn_loader *loader, const place_state *state) {
+  sn_source *source = loader->source;
+  if (state->outcome != OUTCOME_SAMPLE && state->outcome != OUTCOME_REJECTED) return;
+  const int64_t recording = source->vtable->recording(source, state->window);
+  if (state->outcome == OUTCOME_SAMPLE) sn_tally_gave(&loader->tally, recording);
+  else sn_tally_rejected(&loader->tally, recording, state->window, state->error->message);
+}
+
 /* Counts outcomes, fills the ledger, moves batches and work into the step. */
 static sn_status hand_out(sn_loader *loader, step_job *job, sn_step *step, sn_error *err) {
   for (int64_t k = 0; k < job->n_packs; k++) {
@@ -391,6 +403,7 @@ static sn_status hand_out(sn_loader *loader, step_job *job, sn_step *step, sn_er
       step->n_rejected += kind == OUTCOME_REJECTED;
       step->n_quarantined += kind == OUTCOME_FAILED || kind == OUTCOME_IN_LEDGER;
       if (kind == OUTCOME_FAILED) SN_TRY(quarantine(loader, pack, i, step, err));
+      tally_place(loader, &pack->places[i]);
     }
   }
   SN_TRY(check_limit(loader, err));
@@ -505,8 +518,10 @@ sn_status sn_loader_create(sn_source *source, const sn_loader_options *options, 
   SN_TRY(check_options(source, options, err));
   sn_loader *loader = NULL;
   SN_TRY(sn_alloc(&loader, 1, sizeof *loader, "loader", err));
-  sn_status status = sn_pool_create(options->n_threads, &loader->pool, err);
+  sn_status status = sn_tally_init(&loader->tally, source->n_recordings, err);
+  if (status == SN_OK) status = sn_pool_create(options->n_threads, &loader->pool, err);
   if (status != SN_OK) {
+    sn_tally_free(&loader->tally);
     sn_free(loader);
     return status;
   }
@@ -539,6 +554,7 @@ void sn_loader_destroy(sn_loader *loader) {
   }
   sn_ledger_free(&loader->ledger);
   for (int k = 0; k < SN_MOST_PARTS; k++) sn_groups_destroy(loader->groups[k]);
+  sn_tally_free(&loader->tally);
   pthread_cond_destroy(&loader->finished);
   pthread_mutex_destroy(&loader->lock);
   sn_free(loader);
@@ -629,6 +645,14 @@ int64_t sn_loader_quarantined(const sn_loader *loader) { return loader->ledger.n
 
 void sn_loader_write_ledger(const sn_loader *loader, sn_json_writer *writer) {
   sn_ledger_write_json(&loader->ledger, writer);
+}
+
+int64_t sn_loader_silent(const sn_loader *loader, const char **first, const char **reason) {
+  int64_t window;
+  const int64_t n = sn_tally_count_silent(&loader->tally, &window);
+  *first = window >= 0 ? loader->source->vtable->describe(loader->source, window) : "";
+  *reason = loader->tally.reason;
+  return n;
 }
 
 sn_status sn_loader_read_ledger(sn_loader *loader, const sn_json *json, sn_error *err) {

@@ -44,8 +44,8 @@ typedef struct sn_loader_options {
   sn_sampling sampling;   /* what the objective asks for; all zero: one sample a place */
   double min_gap_s, max_lag_s; /* of groups (datasets/groups.h); 0: none */
   int64_t start_position; /* places consumed so far (resume) */
-  double max_bad_share;   /* stop (SN_E_STATE) when more than this share of the recordings is quarantined; 0: strict,
-                               the first one stops */
+  double max_bad_share;   /* stop (SN_E_STATE) when more than this share of the recordings is quarantined or was lost
+                               before (source->n_lost); 0: strict, the first one stops */
   sn_log log;
   /* Called on a loader thread once per pack: makes the objective's masks, targets and index lists.  epochs
    * (n_samples) is each sample's epoch.  Not called for a pack without samples (its work is NULL).  An error stops
@@ -103,6 +103,10 @@ SN_MUST_CHECK sn_status sn_loader_describe_groups(sn_loader *loader, int64_t pos
  * JSON: [{"recording", "path", "place", "code", "offset", "line", "field", "message"}, ...] with -1 for unknown. */
 int64_t sn_loader_quarantined(const sn_loader *loader); /* recordings */
 void sn_loader_write_ledger(const sn_loader *loader, sn_json_writer *writer);
+/* Of the steps that this loader handed out, this rank: recordings whose windows were all rejected by a rule (flat, too
+ * little of it measured). first, reason [out]: the lowest one's path
+ * ("" when there is none), and why the first window of all was rejected; both live as long as the loader. */
+int64_t sn_loader_silent(const sn_loader *loader, const char **first, const char **reason);
 /* Merges entries into the ledger (resume, exchange between ranks): of two for one recording the earlier place stays.
  * SN_E_CORRUPT for a damaged one, SN_E_STATE when there are now too many. */
 SN_MUST_CHECK sn_status sn_loader_read_ledger(sn_loader *loader, const sn_json *json, sn_error *err);

@@ -255,6 +255,7 @@ static sn_status add_up(sn_source *source, mixture *m, const sn_mixture_input *i
         !sn_add_ok(source->total_tokens, p->tokens, &source->total_tokens))
       return sn_fail(err, SN_E_ARGUMENT, "too many windows");
     source->n_recordings += s->n_recordings;
+    source->n_lost += s->n_lost;
     source->n_used += s->n_used > 0 ? s->n_used : s->n_recordings;
     source->may_lack_beats = source->may_lack_beats || s->may_lack_beats;
     if (s->min_tokens < source->min_tokens) source->min_tokens = s->min_tokens;

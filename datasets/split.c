@@ -130,7 +130,7 @@ static sn_status copy_lines(sn_split *split, const sn_manifest *manifest, const 
   return SN_OK;
 }
 
-static bool names_recording(const char *path, const char *name) {
+bool sn_split_names_recording(const char *path, const char *name) {
   const char *base = sn_path_base(path);
   size_t n = strlen(name);
   if (strcmp(path, name) == 0 || strcmp(base, name) == 0) return true;
@@ -140,13 +140,13 @@ static bool names_recording(const char *path, const char *name) {
 }
 
 /* used (n) [out]: ok, not excluded, with a subject where people matter. */
-static sn_status choose_lines(sn_split *split, const sn_split_options *o, bool need_subject, bool *used,
+static sn_status choose_lines(sn_split *split, const sn_manifest *manifest, const sn_split_options *o, bool need_subject, bool *used,
                               sn_error *err) {
   for (int64_t i = 0; i < split->n; i++) used[i] = split->paths[i] != NULL;
   for (int64_t e = 0; e < o->n_exclude; e++) {
     int64_t found = 0;
     for (int64_t i = 0; i < split->n; i++) {
-      if (split->paths[i] == NULL || !names_recording(split->paths[i], o->exclude[e])) continue;
+      if (!sn_split_names_recording(manifest->rows[i].path, o->exclude[e])) continue; /* one that cannot be read may be named too */
       split->n_excluded += used[i];
       used[i] = false;
       found++;
@@ -332,7 +332,7 @@ sn_status sn_split_create(const sn_manifest *manifest, const sn_subjects *subjec
                                     : "subject-kfold");
   SN_TRY_GOTO(copy_lines(split, manifest, subjects, err), fail);
   SN_TRY_GOTO(sn_alloc(&used, manifest->n, sizeof *used, "split", err), fail);
-  SN_TRY_GOTO(choose_lines(split, o, fixed || folded, used, err), fail);
+  SN_TRY_GOTO(choose_lines(split, manifest, o, fixed || folded, used, err), fail);
   if (fixed) {
     SN_TRY_GOTO(roles_from_column(split, table, o, used, err), fail);
   } else {

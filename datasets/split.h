@@ -105,4 +105,7 @@ static inline const char *sn_split_people(const sn_split *split) {
 SN_MUST_CHECK sn_status sn_grouped_folds(const uint64_t *groups, const int32_t *strata, int64_t n, int64_t k,
                                          uint64_t seed, int32_t *folds, int64_t *n_folds, sn_error *err);
 
+/* Whether a name of data.exclude means this path: the path, its last part, or either without its extension. */
+bool sn_split_names_recording(const char *path, const char *name);
+
 #endif

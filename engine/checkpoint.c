@@ -115,6 +115,7 @@ static void write_state_fields(sn_json_writer *w, const sn_train_state *state) {
   }
   sn_json_put_f64(w, "patch_step", state->patch_step);
   sn_json_put_bool(w, "inexact_resume", state->inexact);
+  if (state->rejected > 0) sn_json_put_i64(w, "rejected", state->rejected);
   if (state->most_positions > 0) sn_json_put_i64(w, "most_positions", state->most_positions);
   if (state->most_series > 0) sn_json_put_i64(w, "most_series", state->most_series);
   if (state->n_extra > 0) {
@@ -162,10 +163,11 @@ done:
   return status;
 }
 
-/* What only runs with phases or evaluations have. */
+/* What only runs with phases, evaluations or rejected windows have. */
 static sn_status read_optional(const sn_json *root, sn_train_state *state, sn_error *err) {
   state->best_step = -1;
   state->best_score = state->best_tie = NAN;
+  if (sn_json_get(root, "rejected") != NULL) SN_TRY(sn_json_get_i64(root, "rejected", &state->rejected, err));
   if (sn_json_get(root, "most_positions") != NULL)
     SN_TRY(sn_json_get_i64(root, "most_positions", &state->most_positions, err));
   if (sn_json_get(root, "most_series") != NULL) SN_TRY(sn_json_get_i64(root, "most_series", &state->most_series, err));

@@ -28,6 +28,7 @@ typedef struct sn_train_state {
   int64_t updates;          /* steps that changed weights (bias correction counts these) */
   int64_t position;         /* places consumed (datasets/loader.h) */
   int64_t tokens, samples;  /* seen so far, all ranks */
+  int64_t rejected;         /* windows left empty by a rule so far, all ranks */
   int64_t metrics_bytes;    /* length of metrics.jsonl */
   int64_t events_bytes;
   int64_t nonfinite_steps, nonfinite_in_row, empty_steps;

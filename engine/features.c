@@ -1,5 +1,6 @@
 #include "engine/features.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -35,7 +36,9 @@ static sn_status judge(extraction *x, int64_t n, uint8_t *present, sn_feature_re
     present[i] = s == SN_OK;
     if (s == SN_OK) continue;
     if (s == SN_END) {
-      report->rejected++;
+      if (report->rejected++ == 0)
+        snprintf(report->first_rejected, sizeof report->first_rejected, "%.80s: %.150s",
+                 x->source->vtable->describe(x->source, x->windows[x->first + i]), x->errors[i].message);
     } else if (s == SN_E_MEMORY || s == SN_E_DEVICE || s == SN_E_STATE) {
       if (err != NULL) *err = x->errors[i];
       return s;
@@ -224,7 +227,8 @@ sn_status sn_features_extract(sn_device *device, const sn_model *model, sn_sourc
   if (n_present == 0)
     status = sn_fail(err, SN_E_ARGUMENT, "none of %lld windows could be used: %lld rejected, %lld unreadable%s%s",
                      (long long)n, (long long)report->rejected, (long long)report->unreadable,
-                     report->unreadable ? "; first: " : "", report->unreadable ? report->first_error.message : "");
+                     report->unreadable || report->first_rejected[0] ? "; first: " : "",
+                     report->unreadable ? report->first_error.message : report->first_rejected);
 done:
   sn_pool_destroy(x.pool);
   sn_tape_destroy(x.tape);

@@ -34,6 +34,7 @@ typedef struct sn_feature_report {
   int64_t rejected;        /* windows empty by a rule */
   int64_t unreadable;      /* windows of recordings that cannot be used */
   sn_error first_error;    /* of the first unreadable one */
+  char first_rejected[256]; /* why; "" when none was */
 } sn_feature_report;
 
 /* windows (n): indices into source. features (n, sn_feature_width) [out], zeros where present (n) [out] is 0.

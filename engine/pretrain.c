@@ -2,7 +2,10 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "core/alloc.h"
+#include "core/fs.h"
 #include "engine/run.h"
 #include "engine/run_folder.h"
 #include "objectives/objective.h"
@@ -24,7 +27,7 @@ sn_status sn_pretrain_check(sn_config *config, int64_t *steps, sn_error *err) {
 bool sn_pretrain_is_neutral(const char *key) {
   static const char *const KEYS[] = {"train.loader_threads", "train.prefetch",   "train.checkpoint_every",
                                      "train.keep_last",      "train.keep_every", "train.threads",
-                                     "data.cache",           "data.open_files"};
+                                     "data.cache",           "data.open_files",  "data.relative_to"};
   for (size_t i = 0; i < sizeof KEYS / sizeof KEYS[0]; i++)
     if (strcmp(key, KEYS[i]) == 0) return true;
   return false;
@@ -98,6 +101,17 @@ done:
   return status;
 }
 
+/* What an earlier start left that failed, and from where relative paths are seen. */
+static sn_status begin_folder(const sn_pretrain_options *o, sn_error *err) {
+  char *path = NULL, here[4096];
+  const char *dir = sn_config_text(o->config, "data.dir");
+  SN_TRY(sn_path_join(o->run, "quarantine.tsv", &path, err));
+  (void)unlink(path); /* absent as a rule; a new one is written over it in any case */
+  sn_free(path);
+  if (dir[0] == '/' || strcmp(dir, "synthetic") == 0 || getcwd(here, sizeof here) == NULL) return SN_OK;
+  return sn_config_set(o->config, "data.relative_to", here, "the current folder", -1, err);
+}
+
 sn_status sn_pretrain(const sn_pretrain_options *o, sn_train_result *result, sn_error *err) {
   sn_train_options options = {.config = o->config, .run = o->run, .resume = o->resume, .stop = o->stop, .log = o->log,
                               .progress = o->progress, .progress_user = o->progress_user};
@@ -106,6 +120,7 @@ sn_status sn_pretrain(const sn_pretrain_options *o, sn_train_result *result, sn_
   sn_status status;
   memset(result, 0, sizeof *result);
   SN_TRY_GOTO(sn_run_folder_take(o->run, o->resume, &folder, err), done);
+  if (!o->resume) SN_TRY_GOTO(begin_folder(o, err), done);
   SN_TRY_GOTO(sn_run_data_open(o->config, o->run, o->resume, &o->log, &data, err), done);
   SN_TRY_GOTO(sn_run_settle_config(o->config, data, err), done);
   if (o->resume) SN_TRY_GOTO(compare_settings(o->run, o->config, &o->log, &options.changed, err), done);

@@ -20,6 +20,8 @@
 
 const sn_config_entry sn_run_config[] = {
     {"data.dir", SN_CONFIG_TEXT, NULL, 0, 0, NULL, NULL, "directory of recordings, or 'synthetic' for made-up tokens"},
+    {"data.relative_to", SN_CONFIG_TEXT, "", 0, 0, NULL, NULL,
+     "folder in which the run was begun, written by it: relative paths of data.* that are not here are looked for there"},
     {"data.name", SN_CONFIG_TEXT, "", 0, 0, NULL, NULL, "name of the data set; default: the directory's own"},
     {"data.share", SN_CONFIG_REAL, "0", 0, 1e9, NULL, NULL,
      "of a source: its share of the tokens, relative to the others' or a fraction; 0: left to the data (data.share_exponent)"},
@@ -116,6 +118,26 @@ done:
   return status;
 }
 
+/* A relative path that is not here, and is there where the run was begun. */
+static sn_status look_where_begun(sn_config *config, const char *key, sn_error *err) {
+  const char *given = sn_config_text(config, key), *begun = sn_config_text(config, "data.relative_to");
+  char *path = NULL;
+  if (given[0] == '\0' || given[0] == '/' || begun[0] == '\0' || sn_path_exists(given)) return SN_OK;
+  SN_TRY(sn_path_join(begun, given, &path, err));
+  const sn_status status = sn_path_exists(path) ? sn_config_set(config, key, path, "where the run was begun", -1, err) : SN_OK;
+  sn_free(path);
+  return status;
+}
+
+sn_status sn_run_check_data_dir(const sn_config *config, sn_error *err) {
+  const char *given = sn_config_text(config, "data.dir"), *begun = sn_config_text(config, "data.relative_to");
+  if (begun[0] == '\0' || sn_path_exists(given)) return SN_OK;
+  if (given[0] == '/')
+    return sn_fail_at(err, SN_E_IO, -1, -1, "data.dir", "'%.160s': the recordings are not there: say where they are (--data DIR)", given);
+  return sn_fail_at(err, SN_E_IO, -1, -1, "data.dir", "'%.80s': the recordings are neither here nor in '%.100s', where the run was begun: "
+                    "say where they are (--data DIR)", given, begun);
+}
+
 sn_status sn_run_load_config_into(const char *run, sn_config *config, sn_error *err) {
   char *path = NULL;
   SN_TRY(sn_path_join(run, "config.yaml", &path, err));
@@ -123,7 +145,10 @@ sn_status sn_run_load_config_into(const char *run, sn_config *config, sn_error *
                          ? sn_config_load(config, path, err)
                          : sn_fail(err, SN_E_IO, "%s: not a run folder: there is no config.yaml in it", run);
   sn_free(path);
-  return status;
+  if (status != SN_OK) return status;
+  SN_TRY(look_where_begun(config, "data.dir", err));
+  SN_TRY(look_where_begun(config, "data.labels", err));
+  return look_where_begun(config, "data.store", err);
 }
 
 sn_status sn_run_load_config(const char *run, sn_config **out, sn_error *err) {

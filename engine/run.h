@@ -23,8 +23,11 @@ SN_MUST_CHECK sn_status sn_run_check_config(sn_config *config, sn_error *err);
 /* config.yaml of a run folder (JSON, which is YAML): resolved and complete. */
 SN_MUST_CHECK sn_status sn_run_save_config(const char *run, const sn_config *config, sn_error *err);
 SN_MUST_CHECK sn_status sn_run_load_config(const char *run, sn_config **out, sn_error *err);
-/* Into a configuration whose table holds at least those keys. */
+/* Into a configuration whose table holds at least those keys. A relative data.dir, data.labels or data.store that is not here
+ * is looked for where the run was begun (data.relative_to). */
 SN_MUST_CHECK sn_status sn_run_load_config_into(const char *run, sn_config *config, sn_error *err);
+/* SN_E_IO naming both places when a run's recordings are in neither. */
+SN_MUST_CHECK sn_status sn_run_check_data_dir(const sn_config *config, sn_error *err);
 
 /* The data that a configuration names: data.dir is a directory (full build), or "synthetic"; or a list of sources, which are
  * mixed (engine/run_sources.h).

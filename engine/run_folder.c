@@ -1,5 +1,6 @@
 #include "engine/run_folder.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -21,15 +22,30 @@ static sn_status is_there(const char *run, const char *name, bool *there, sn_err
   return SN_OK;
 }
 
+/* Anything in checkpoints/, complete or not. */
+static sn_status holds_checkpoint(const char *run, bool *holds, sn_error *err) {
+  char *path = NULL;
+  SN_TRY(sn_path_join(run, "checkpoints", &path, err));
+  DIR *dir = opendir(path);
+  sn_free(path);
+  *holds = dir == NULL && errno != ENOENT; /* what cannot be looked into is left alone */
+  if (dir == NULL) return SN_OK;
+  for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) *holds = *holds || entry->d_name[0] != '.';
+  closedir(dir);
+  return SN_OK;
+}
+
 static sn_status check_content(const char *run, bool resume, sn_error *err) {
   static const char *const TRAINED[] = {"checkpoints", "metrics.jsonl", "timing.jsonl", "quarantine.tsv",
                                         "events.out.tfevents.0.sonde"};
-  bool configured, there;
+  bool configured, there, trained = false;
   SN_TRY(is_there(run, "config.yaml", &configured, err));
   if (resume && !configured)
     return sn_fail(err, SN_E_ARGUMENT, "%s: not a run folder: there is no config.yaml in it", run);
+  SN_TRY(holds_checkpoint(run, &trained, err));
   for (size_t i = 0; i < sizeof TRAINED / sizeof TRAINED[0] && !resume; i++) {
     SN_TRY(is_there(run, TRAINED[i], &there, err));
+    if (there && configured && !trained) continue; /* a start that failed: nothing of it can be gone on with */
     if (there && configured)
       return sn_fail(err, SN_E_ARGUMENT,
                      "%s already holds a run: choose another --out, or go on with it by --resume %s", run, run);

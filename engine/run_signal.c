@@ -8,6 +8,7 @@
 #include "datasets/index.h"
 #include "datasets/source_signal.h"
 #include "engine/run.h"
+#include "engine/run_unchanged.h"
 
 static const char *text_or_null(const sn_config *config, const char *key) {
   const char *text = sn_config_text(config, key);
@@ -22,9 +23,11 @@ static sn_status open_manifest(sn_run_signal *data, const sn_config *config, con
   sn_index_options options = {.name = name, .n_threads = sn_config_int(config, "train.loader_threads"),
                               .log = log != NULL ? *log : (sn_log){0}};
   sn_status status = SN_OK;
+  SN_TRY(sn_run_check_data_dir(config, err));
   if (run != NULL) SN_TRY(sn_path_join(run, "manifest.tsv", &path, err));
   if (resume && path != NULL && sn_path_exists(path)) {
-    status = sn_manifest_load(path, dir, name, &data->manifest, err);
+    SN_TRY_GOTO(sn_manifest_load(path, dir, name, &data->manifest, err), done);
+    if (text_or_null(config, "data.store") == NULL) status = sn_run_check_unchanged(data->manifest, run, path, err);
   } else {
     SN_TRY_GOTO(sn_index_directory(dir, &options, &data->manifest, &report, err), done);
     const int64_t bad = data->manifest->n - data->manifest->n_ok;
@@ -38,6 +41,32 @@ static sn_status open_manifest(sn_run_signal *data, const sn_config *config, con
 done:
   sn_free(path);
   return status;
+}
+
+/* Recordings that are there and cannot be read count as those do that fail in training: a run on the little that is left
+ * is not what was asked for. */
+static sn_status check_lost(sn_run_signal *data, const sn_config *config, const sn_log *log, sn_error *err) {
+  const sn_manifest *m = data->manifest;
+  const double share = sn_config_real(config, "train.max_bad_share");
+  int64_t first = -1;
+  for (int64_t i = 0; i < m->n; i++) {
+    bool excluded = false;
+    if (!sn_index_is_lost(&m->rows[i])) continue;
+    for (int64_t e = 0; e < sn_config_list_length(config, "data.exclude"); e++)
+      excluded = excluded || sn_split_names_recording(m->rows[i].path, sn_config_list_text(config, "data.exclude", e));
+    if (excluded) continue;
+    if (data->n_lost++ == 0) first = i;
+  }
+  if (data->n_lost == 0) return SN_OK;
+  const sn_manifest_row *row = &m->rows[first];
+  const long long lost = data->n_lost, all = m->n_ok + data->n_lost;
+  if ((double)lost > share * (double)all)
+    return sn_fail(err, SN_E_STATE, "%lld of %lld recordings cannot be read, more than train.max_bad_share %g: mend them, name them in "
+                   "data.exclude, or raise train.max_bad_share (first %.60s: %.70s)", lost, all, share, row->path,
+                   row->cells[SN_MANIFEST_REASON]);
+  sn_log_write(log, SN_LOG_WARNING, "%lld of %lld recordings cannot be read and are left out (first %s: %s); more than a share of %g "
+               "stops a run (train.max_bad_share)", lost, all, row->path, row->cells[SN_MANIFEST_REASON], share);
+  return SN_OK;
 }
 
 enum { MOST_EXCLUDED = 256 };
@@ -99,6 +128,7 @@ sn_status sn_run_signal_find(sn_config *config, const char *run, bool resume, co
   sn_status status;
   SN_TRY(sn_alloc(&data, 1, sizeof *data, "run data", err));
   SN_TRY_GOTO(open_manifest(data, config, run, resume, log, err), fail);
+  SN_TRY_GOTO(check_lost(data, config, log, err), fail);
   SN_TRY_GOTO(sn_signal_source_resolve(config, data->manifest, err), fail);
   if (labels != NULL)
     SN_TRY_GOTO(sn_keyed_table_load(data->manifest, labels, text_or_null(config, "data.key"), &data->table, err), fail);
@@ -189,6 +219,7 @@ sn_status sn_run_signal_source(const sn_run_signal *data, const sn_config *confi
   if (log != NULL) options.log = *log;
   SN_TRY_GOTO(sn_source_create_signal(&options, out, err), done);
   SN_TRY_GOTO(take_labels(data, config, log, *out, err), done);
+  (*out)->n_lost = role == SN_ROLE_PRETRAIN ? data->n_lost : 0;
   sn_signal_source_get_report(*out, &report);
   sn_log_write(log, SN_LOG_INFO, "%lld windows (%.2f h) of %lld recordings; %lld too short, %lld unusable%s%s",
                (long long)(*out)->n_windows, report.window_hours, (long long)report.n_recordings,

@@ -285,6 +285,7 @@ static sn_status load_checkpoint(trainer *t, const char *path, const sn_train_st
     s->parts[i].tokens = old->parts[i].tokens;
     s->parts[i].samples = old->parts[i].samples;
   }
+  s->rejected = old->rejected;
   s->metrics_bytes = old->metrics_bytes;
   s->events_bytes = old->events_bytes;
   s->nonfinite_steps = old->nonfinite_steps;
@@ -614,6 +615,7 @@ static sn_status write_metrics(trainer *t, const sn_step_sums *sums, const sn_te
   sn_metrics_count(m, "updated", updated);
   sn_metrics_count(m, "quarantined", sn_loader_quarantined(t->loader));
   if (t->options->source->may_lack_beats) sn_metrics_count(m, "nobeat", seen[2]);
+  sn_metrics_count(m, "rejected", t->state.rejected);
   for (int i = 0; i < scores->n; i++) sn_metrics_value(m, scores->names[i], scores->values[i]);
   sn_metrics_timing(m, "step_ms", ms);
   sn_metrics_timing(m, "tok_per_s", ms > 0 ? 1e3 * (double)seen[0] / ms : NAN);
@@ -706,25 +708,27 @@ static bool out_of_patience(const trainer *t) {
          t->state.step - since >= t->task.patience * t->task.eval_every;
 }
 
-/* seen: tokens, samples, samples without a beat, and tokens and samples of each source of a mixture. */
+/* seen: tokens, samples, samples without a beat, windows rejected; then tokens and samples of each source of a mixture. */
+enum { SEEN = 4 };
+
 static void count_tokens(const trainer *t, const sn_token_batch *batch, int64_t *seen) {
   seen[0] += batch->n_tokens;
   seen[2] += batch->n_nobeat;
   for (int64_t s = 0; s < batch->n_samples && t->state.n_parts > 0; s++) {
-    seen[3 + 2 * batch->sources[s]] += batch->offsets[s + 1] - batch->offsets[s];
-    seen[4 + 2 * batch->sources[s]]++;
+    seen[SEEN + 2 * batch->sources[s]] += batch->offsets[s + 1] - batch->offsets[s];
+    seen[SEEN + 1 + 2 * batch->sources[s]]++;
   }
 }
 
 static sn_status run_step(trainer *t, sn_step *step, double start_ms, sn_error *err) {
-  int64_t seen[3 + 2 * SN_MOST_PARTS] = {0, step->n_samples, 0};
+  int64_t seen[SEEN + 2 * SN_MOST_PARTS] = {0, step->n_samples, 0, step->n_rejected};
   sn_step_sums sums;
   sn_term_gradients compared;
   sn_optimizer_result updated;
   bool did_update;
   for (int64_t i = 0; i < step->n_packs; i++)
     if (step->packs[i].batch != NULL) count_tokens(t, step->packs[i].batch, seen);
-  SN_TRY(sn_comm_all_reduce_sum(t->comm, seen, 3 + 2 * t->state.n_parts, SN_I64, err));
+  SN_TRY(sn_comm_all_reduce_sum(t->comm, seen, SEEN + 2 * t->state.n_parts, SN_I64, err));
   const int64_t in_phase = t->state.step - t->task.phases[t->phase].first;
   const double lr = sn_schedule_at(&t->schedule, in_phase);
   t->optimizer.weight_decay = sn_schedule_decay_at(&t->schedule, sn_config_real(settings(t), "train.weight_decay"),
@@ -734,9 +738,10 @@ static sn_status run_step(trainer *t, sn_step *step, double start_ms, sn_error *
   t->state.tokens += seen[0];
   t->state.samples += seen[1];
   for (int64_t k = 0; k < t->state.n_parts; k++) {
-    t->state.parts[k].tokens += seen[3 + 2 * k];
-    t->state.parts[k].samples += seen[4 + 2 * k];
+    t->state.parts[k].tokens += seen[SEEN + 2 * k];
+    t->state.parts[k].samples += seen[SEEN + 1 + 2 * k];
   }
+  t->state.rejected += seen[3];
   t->state.position = step->position;
   sn_train_scores scores;
   SN_TRY(evaluate(t, &scores, err));
@@ -751,6 +756,30 @@ static sn_status run_step(trainer *t, sn_step *step, double start_ms, sn_error *
     t->options->progress(t->options->progress_user, &p);
   }
   return SN_OK;
+}
+
+/* Steps without any window are not gone on with for ever: after a pass over all of them, or this many steps, none has come. */
+enum { MOST_EMPTY_FROM_THE_START = 20 };
+
+static sn_status check_given(const trainer *t, sn_error *err) {
+  const char *first, *reason;
+  const sn_train_state *s = &t->state;
+  if (s->samples > 0 || s->rejected == 0) return SN_OK;
+  if (s->step < MOST_EMPTY_FROM_THE_START && s->position < t->options->source->n_windows) return SN_OK;
+  (void)sn_loader_silent(t->loader, &first, &reason);
+  return sn_fail(err, SN_E_ARGUMENT, "not one of the first %lld windows can be used: all are flat or invalid (first %.80s: %.90s); "
+                 "look at the recordings (`sonde doctor`) or at data.min_valid", (long long)s->rejected, first, reason);
+}
+
+/* After the first pass over the windows: recordings that gave none. */
+static void warn_of_silent(const trainer *t, int64_t position_before) {
+  const int64_t all = t->options->source->n_windows;
+  const char *first, *reason;
+  if (position_before >= all || t->state.position < all) return;
+  const int64_t n = sn_loader_silent(t->loader, &first, &reason);
+  if (n > 0)
+    sn_log_write(&t->options->log, SN_LOG_WARNING, "recordings without any usable window: %lld, first %s (%s)",
+                 (long long)n, first, reason);
 }
 
 /* Whether to stop: the same on every rank. */
@@ -774,10 +803,12 @@ static sn_status loop(trainer *t, sn_train_result *result, sn_error *err) {
     const double start = now_ms();
     SN_TRY(enter_phase(t, result, err));
     SN_TRY(sn_loader_next(t->loader, &step, err));
-    const int64_t n_new = step->n_new_quarantined;
+    const int64_t n_new = step->n_new_quarantined, position = t->state.position;
     sn_status status = run_step(t, step, start, err);
     sn_step_destroy(t->loader, step);
     if (status != SN_OK) return status;
+    SN_TRY(check_given(t, err));
+    warn_of_silent(t, position);
     SN_TRY(exchange_ledgers(t, n_new, err));
     if (++t->in_phase == 10) t->primitives_at_10 = t->device->primitives_created;
     if (t->in_phase > 10)
@@ -804,14 +835,32 @@ static sn_status loop(trainer *t, sn_train_result *result, sn_error *err) {
   return SN_OK;
 }
 
+/* What stopped a run is looked for in its quarantine.tsv, checkpoint or not. Nothing more can be done where that fails. */
+static void save_why_stopped(const trainer *t) {
+  char *path = NULL;
+  sn_error err;
+  if (t->loader == NULL || t->comm->rank != 0 || sn_loader_quarantined(t->loader) == 0) return;
+  if (sn_path_join(t->options->run, "quarantine.tsv", &path, &err) == SN_OK &&
+      sn_loader_save_quarantine(t->loader, path, &err) != SN_OK)
+    sn_log_write(&t->options->log, SN_LOG_WARNING, "%s", err.message);
+  sn_free(path);
+}
+
 sn_status sn_train(const sn_train_options *options, sn_train_result *result, sn_error *err) {
   trainer t = {.options = options, .config = options->config, .loss = NAN};
   memset(result, 0, sizeof *result);
   sn_status status = set_up(&t, result, err);
   if (status == SN_OK) status = loop(&t, result, err);
+  if (status != SN_OK) save_why_stopped(&t);
   if (status != SN_OK && t.comm != NULL && t.comm->n_ranks > 1 && err != NULL) sn_comm_abort(t.comm, err);
   result->state = t.state;
   result->loss = t.loss;
+  if (t.loader != NULL) {
+    const char *first, *reason;
+    result->n_silent = sn_loader_silent(t.loader, &first, &reason);
+    snprintf(result->first_silent, sizeof result->first_silent, "%s", first);
+    snprintf(result->why_rejected, sizeof result->why_rejected, "%s", reason);
+  }
   tear_down(&t);
   return status;
 }

@@ -89,6 +89,10 @@ typedef struct sn_train_result {
   int64_t primitives_after_10; /* library primitives created after the tenth step of a phase: 0 is right */
   int64_t parameters;          /* that learn, in the last phase of this call */
   char dtype[8];               /* "f32", "bf16", "f64": train.dtype resolved */
+  /* Recordings whose windows were all rejected by a rule, in the steps of this call, this rank: how many, the first, and
+   * why the first window was. */
+  int64_t n_silent;
+  char first_silent[256], why_rejected[256];
 } sn_train_result;
 
 /* Trains until the last step, the stop flag, the task's patience or an error.  *result [out] is filled in every case, with the

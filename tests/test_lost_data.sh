@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# Data that cannot be used is counted, named, and stops a run when it is too much: flat recordings, unreadable ones, files
+# that changed since the run began.
+set -eu
+sonde=$1
+"$sonde" --help | grep -q '^  finetune ' || { echo "skipped: this build reads no recordings"; exit 77; }
+work=$(mktemp -d "${TMPDIR:-/tmp}/sonde lost.XXXXXX"); trap 'rm -rf "$work"' EXIT
+fail() { echo "$1"; exit 1; }
+cd "$work"
+
+flat() { # folder, name: 30 s of zeros in I and II; a sum of zeros is the checksum 0
+  printf '%s 2 100 3000\n%s.dat 16 200/mV 16 0 0 0 0 I\n%s.dat 16 200/mV 16 0 0 0 0 II\n' "$2" "$2" "$2" > "$1/$2.hea"
+  head -c 12000 /dev/zero > "$1/$2.dat"
+}
+pretrain() { # folder, run, more
+  local data=$1 run=$2; shift 2
+  "$sonde" pretrain --preset ecg-tiny --data "$data" --subject recording --out "$run" --set train.pack_tokens=640 \
+    --set model.width=32 --set model.depth=1 --set train.threads=1 "$@" > out 2> log
+}
+
+# Half of the recordings are flat: the run ends well, counts windows in metrics.jsonl and names a recording at the end.
+"$sonde" synth ecg --out good --subjects 4 --seconds 30 --rate 100 > /dev/null
+rm -f good/RECORDS # which would name all there is
+cp -r good half
+for i in 1 2 3 4; do flat half "flat$i"; done
+pretrain half half_run --set train.steps=40 --json || fail "half flat: $(cat log)"
+grep -q 'recordings without any usable window: 4, first flat1' log || fail "flat recordings vanish: $(cat log)"
+grep -q 'rejected windows: [0-9]*, .*flat in every series' log || fail "rejected windows are not counted: $(cat log)"
+tail -n 1 half_run/metrics.jsonl | grep -q '"rejected": *[1-9]' || fail "no count in metrics.jsonl: $(tail -n 1 half_run/metrics.jsonl)"
+grep -q '"recordings_without_window": *4' out && grep -q '"rejected": *[1-9]' out || fail "not in the JSON: $(cat out)"
+
+# All flat: an error soon, which says so and names one.
+mkdir zero
+for i in 1 2 3 4; do flat zero "flat$i"; done
+if pretrain zero zero_run --set train.steps=500; then fail "a run on nothing but zeros ended well"; fi
+grep -q 'flat or invalid (first flat1' log || fail "not told: $(cat log)"
+[ "$(wc -l < zero_run/metrics.jsonl)" -lt 30 ] || fail "$(wc -l < zero_run/metrics.jsonl) steps on nothing"
+
+# A probe of them says that there is no usable window, not that there is nothing to test on.
+printf 'name,label\nflat1,a\nflat2,b\nflat3,a\nflat4,b\n' > zero/labels.csv
+pretrain good good_run --set train.steps=2 || fail "good: $(cat log)"
+if "$sonde" probe good_run --data zero --labels zero/labels.csv --key name --target label --subject recording --folds 2 \
+  > out 2> log; then fail "a probe of zeros ended well"; fi
+grep -q 'flat in every series\|no usable window' log || fail "a probe of zeros does not say why: $(cat log)"
+
+# Unreadable recordings count towards the limit, and can be left out by name.
+mkdir most
+cp good/s*.hea good/s*.dat most/ 2> /dev/null || cp good/*.hea good/*.dat most/
+n=$(ls most/*.hea | wc -l)
+for i in 1 2 3 4 5 6 7 8 9; do echo 'x y' > "most/bad$i.hea"; done
+if pretrain most most_run --set train.steps=2; then fail "most of it is unreadable, and it ended well"; fi
+grep -q "9 of $((n + 9)) recordings cannot be read" log && grep -q 'data.exclude, or raise train.max_bad_share' log ||
+  fail "not what to do: $(cat log)"
+pretrain most most_run --set train.steps=2 --set train.max_bad_share=0.6 || fail "the limit is not heeded: $(cat log)"
+grep -q 'cannot be read and are left out' log || fail "no warning below the limit: $(cat log)"
+pretrain most named_run --set train.steps=2 --set data.exclude=bad1,bad2,bad3,bad4,bad5,bad6,bad7,bad8,bad9 ||
+  fail "unreadable recordings cannot be excluded: $(cat log)"
+
+# Too many in training: quarantine.tsv is there, the message says what to do, and the folder can be used again.
+cp -r good late
+for f in late/*.dat; do printf 'xx' | dd of="$f" bs=1 seek=3000 conv=notrunc 2> /dev/null; done
+if pretrain late late_run --set train.steps=2; then fail "checksums that are wrong in all files, and it ended well"; fi
+grep -q 'data.exclude or raise train.max_bad_share' log || fail "not what to do: $(cat log)"
+[ "$(wc -l < late_run/quarantine.tsv)" -ge 2 ] || fail "no quarantine.tsv"
+pretrain good late_run --set train.steps=2 || fail "a folder without a checkpoint is not taken again: $(cat log)"
+
+# A resumed run sees the same recordings, or none: also from another folder, and not after a change.
+pretrain good goes_on --set train.steps=2 || fail "$(cat log)"
+mkdir elsewhere
+(cd elsewhere && "$sonde" pretrain --resume ../goes_on --set train.steps=3 > /dev/null 2> ../log) ||
+  fail "not resumed from another folder: $(cat log)"
+first=$(ls good/*.dat | head -n 1)
+cp "$first" kept; printf 'x' | dd of="$first" bs=1 seek=100 conv=notrunc 2> /dev/null
+touch -d '2001-01-01' "$first"
+if "$sonde" pretrain --resume goes_on --set train.steps=4 > /dev/null 2> log; then fail "changed data are gone on with"; fi
+grep -q "data have changed since this run began: $(basename "${first%.dat}")" log || fail "the file is not named: $(cat log)"
+cp kept "$first"
+"$sonde" pretrain --resume goes_on --set train.steps=4 > /dev/null 2> log || fail "restored data are refused: $(cat log)"
+mv good moved
+if "$sonde" pretrain --resume good_run --set train.steps=5 > /dev/null 2> log; then fail "data are gone, and it went on"; fi
+grep -q "neither here nor in '$PWD'\|neither here nor in '/" log || fail "not both places: $(cat log)"
