@@ -59,7 +59,7 @@ static sn_status open_job(embedding_job *j, sn_embedding *e, sn_error *err) {
     return sn_fail(err, SN_E_ARGUMENT, "%s was pretrained on synthetic tokens: name the recordings with --data DIR", o->run);
   const char *unit = sn_config_text(j->config, "data.assume_unit");
   const sn_index_options index = {.n_threads = 2, .assume_unit = unit[0] != '\0' ? unit : NULL, .log = o->log};
-  SN_TRY(sn_run_check_data_dir(j->config, err));
+  if (o->data == NULL) SN_TRY(sn_run_check_data_dir(j->config, err));
   SN_TRY(sn_index_directory(dir, &index, &j->manifest, &report, err));
   SN_TRY(sn_signal_source_resolve(j->config, j->manifest, err));
   SN_TRY(sn_signal_source_options_from_config(j->config, &source, err));

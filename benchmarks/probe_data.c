@@ -143,7 +143,7 @@ static sn_status open_tables(sn_probe_data *d, const sn_probe_options *o, sn_err
     return sn_fail(err, SN_E_ARGUMENT,
                    "target '%s' is a column of a labels file, but none is named: give --labels FILE --key COLUMN (or a target "
                    "like annotation:aami, header:Age or participants:age)", o->target);
-  SN_TRY(sn_run_check_data_dir(c, err));
+  if (o->data == NULL) SN_TRY(sn_run_check_data_dir(c, err));
   SN_TRY(sn_index_directory(sn_config_text(c, "data.dir"), &index, &d->manifest, &report, err));
   for (int64_t r = 0; r < d->n_runs; r++) SN_TRY(sn_signal_source_resolve(d->runs[r].config, d->manifest, err));
   if (labels != NULL) SN_TRY(sn_keyed_table_load(d->manifest, labels, key, &d->table, err));

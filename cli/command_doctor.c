@@ -23,6 +23,8 @@ static const sn_option OPTIONS[] = {
     {"json", NULL, false, "one JSON object on standard output"},
     {NULL, NULL, false, NULL}};
 
+static const double DEFAULT_WINDOW_S = 10; /* data.window of every preset */
+
 static void progress(int64_t done, int64_t total) {
   fprintf(stderr, "\rsonde doctor: %" PRId64 " of %" PRId64 "%s", done, total, done == total ? "\r\033[K" : "");
 }
@@ -40,7 +42,7 @@ static void print_findings(const sn_doctor_report *r, bool problem) {
 }
 
 static void print_report(const sn_manifest *m, const sn_doctor_report *r) {
-  printf("%s: %" PRId64 " recordings, %.2f h; %.1f min of signal read\n", m->name, r->n_recordings, r->total_s / 3600, r->read_s / 60);
+  printf("%s: %" PRId64 " recording%s, %.2f h; %.1f min of signal read\n", m->name, r->n_recordings, r->n_recordings == 1 ? "" : "s", r->total_s / 3600, r->read_s / 60);
   print_findings(r, true);
   print_findings(r, false);
   printf("\n%s\n", r->n_problems > 0 ? "Problems were found (exit status 1)." : "No problem was found.");
@@ -81,13 +83,15 @@ static sn_status run(const sn_args *args, const char *dir, sn_string *json, int 
   sn_doctor_report report = {0};
   sn_status status = SN_OK;
   const char *signal = sn_args_get(args, "signal");
-  sn_doctor_options o = {.most_s = 60, .labels = sn_args_get(args, "labels"), .key = sn_args_get(args, "key"),
+  sn_doctor_options o = {.most_s = 60, .window_s = DEFAULT_WINDOW_S, .labels = sn_args_get(args, "labels"), .key = sn_args_get(args, "key"),
                          .open = {.tolerant = sn_args_has(args, "tolerant"), .assume_unit = sn_args_get(args, "assume-unit")}};
   if (signal != NULL && strcmp(signal, "all") == 0) o.most_s = -1;
   else SN_TRY_GOTO(sn_args_f64(args, "signal", 60, &o.most_s, err), done);
   SN_TRY_GOTO(sn_args_i64(args, "threads", (int64_t)sysconf(_SC_NPROCESSORS_ONLN), &o.n_threads, err), done);
   if (o.n_threads < 0 || o.n_threads > 1024 || (o.most_s < 0 && (signal == NULL || strcmp(signal, "all") != 0))) {
-    status = sn_fail(err, SN_E_ARGUMENT, "--threads must be 0 to 1024, --signal seconds or 'all'");
+    status = o.n_threads < 0 || o.n_threads > 1024
+                 ? sn_fail(err, SN_E_ARGUMENT, "--threads %lld: expected 0 to 1024", (long long)o.n_threads)
+                 : sn_fail(err, SN_E_ARGUMENT, "--signal %s: expected seconds from 0 (0: headers alone), or all", signal);
     goto done;
   }
   if (o.key != NULL && o.labels == NULL) {

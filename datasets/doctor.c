@@ -70,7 +70,7 @@ static void examine_task(void *user, int64_t index, int64_t worker) {
   sn_error_clear(&fault);
   if (!row->ok) return;
   sn_status status = sn_tree_open_recording(x->tree, row->path, &x->options->open, &recording, &fault);
-  if (status == SN_OK) status = sn_doctor_recording(report, row->path, recording, x->options->most_s, &fault);
+  if (status == SN_OK) status = sn_doctor_recording(report, row->path, recording, x->options, &fault);
   if (status != SN_OK && status != SN_E_MEMORY)
     status = sn_doctor_note(report, "unreadable", true, "recordings that cannot be read", 1, &fault, "%s: %s", row->path,
                             fault.message);

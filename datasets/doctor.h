@@ -8,6 +8,7 @@
  *   flat_span           a second or more of one value within a channel that moves elsewhere
  *   clipped             a channel that stands at its largest or smallest value for three samples or more, for at least
  *                       1 in 1,000 of its samples
+ *   checksum            recordings whose signal is not that of the checksum that their format states, where all of it is read
  *   missing             over 5 % of a channel's samples are missing
  *   amplitude           a channel whose deviation is not that of its kind: EEG outside 0.3 uV to 1 mV, magnetometers outside
  *                       10 fT to 1e6 fT, ECG outside 1 uV to 20 mV: the unit may be wrong. Nothing is corrected by it.
@@ -17,7 +18,7 @@
  *   participant_twice, participant_without_recording    of participants.tsv
  *   labels              a table that names recordings that are not there, or leaves some out
  * Channels that are marked bad are not judged.
- * Notes: reader_... (any other warning of a reader), unit_assumed, gaps, bad_channels, rates, channel_sets, no_person. */
+ * Notes: short (no stretch as long as a window), reader_... (any other warning of a reader), unit_assumed, gaps, bad_channels, rates, channel_sets, no_person. */
 #ifndef SN_DATASETS_DOCTOR_H
 #define SN_DATASETS_DOCTOR_H
 
@@ -48,6 +49,7 @@ typedef struct sn_doctor_report {
 
 typedef struct sn_doctor_options {
   double most_s;            /* of each recording: this much is read, in pieces spread over it; 0: no signal, < 0: all */
+  double window_s;          /* recordings without a stretch of this length are noted; 0: none are */
   int64_t n_threads;
   const char *labels, *key; /* a table to be compared; NULL: none */
   sn_open_options open;

@@ -9,7 +9,7 @@ SN_MUST_CHECK sn_status sn_doctor_note(sn_doctor_report *report, const char *cod
                                        sn_error *err, const char *format, ...) SN_PRINTF(7, 8);
 /* What one recording's header, sidecars and signal show. seconds read and there are added to the report. */
 SN_MUST_CHECK sn_status sn_doctor_recording(sn_doctor_report *report, const char *path, const sn_recording *recording,
-                                            double most_s, sn_error *err);
+                                            const sn_doctor_options *options, sn_error *err);
 /* What lines of the manifest show together: twins, spelling of persons, tables. */
 SN_MUST_CHECK sn_status sn_doctor_manifest(sn_doctor_report *report, const sn_manifest *manifest,
                                            const sn_doctor_options *options, sn_error *err);

@@ -174,7 +174,33 @@ done:
   return status;
 }
 
-sn_status sn_doctor_recording(sn_doctor_report *report, const char *path, const sn_recording *r, double most_s, sn_error *err) {
+/* What the format itself states of the signal; checking takes all of it. */
+static sn_status stated_checksum(sn_doctor_report *report, const char *path, const sn_recording *r, double most_s, sn_error *err) {
+  sn_error why;
+  if (r->vtable->verify == NULL || (most_s >= 0 && most_s < report->total_s)) return SN_OK;
+  const sn_status status = r->vtable->verify(r, &why);
+  if (status == SN_OK) return SN_OK;
+  if (status != SN_E_CORRUPT) {
+    if (err != NULL) *err = why;
+    return status;
+  }
+  return sn_doctor_note(report, "checksum", true, "recordings whose signal is not that of their stated checksum", 1, err, "%s: %s", path,
+                        why.message);
+}
+
+static sn_status length(sn_doctor_report *report, const char *path, const sn_recording *r, double window_s, sn_error *err) {
+  double longest = 0;
+  for (int64_t s = 0; s < r->n_segments; s++)
+    longest = fmax(longest, (double)r->segments[s].n_frames * (double)r->rate_den / (double)r->rate_num);
+  if (longest >= window_s) return SN_OK;
+  char title[96];
+  snprintf(title, sizeof title, "shorter than a window of %g s (data.window): nothing is trained on them", window_s);
+  return sn_doctor_note(report, "short", false, title, 1, err, "%s: %.3g s", path, longest);
+}
+
+sn_status sn_doctor_recording(sn_doctor_report *report, const char *path, const sn_recording *r, const sn_doctor_options *options,
+                              sn_error *err) {
+  const double most_s = options->most_s;
   report->n_recordings = 1;
   report->total_s = sn_recording_duration(r);
   SN_TRY(warnings(report, path, r, err));
@@ -182,6 +208,9 @@ sn_status sn_doctor_recording(sn_doctor_report *report, const char *path, const 
   if (r->n_segments > 1)
     SN_TRY(sn_doctor_note(report, "gaps", false, "recordings with gaps: windows never cross them", 1, err,
                           "%s: %lld stretches", path, (long long)r->n_segments));
-  if (most_s != 0) SN_TRY(read_signal(report, path, r, most_s, err));
+  SN_TRY(length(report, path, r, options->window_s, err));
+  if (most_s == 0) return SN_OK;
+  SN_TRY(stated_checksum(report, path, r, most_s, err));
+  SN_TRY(read_signal(report, path, r, most_s, err));
   return SN_OK;
 }

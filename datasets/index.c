@@ -592,8 +592,15 @@ static sn_status nothing_found(const char *root, const sn_index_report *report, 
     snprintf(seen + used, sizeof seen - used, "%s%" PRId64 " %s", k > 0 ? ", " : ": ", report->extension_counts[k],
              report->extensions[k]);
   }
-  return sn_fail(err, SN_E_ARGUMENT, "%s: no recording here (%" PRId64 " files in %" PRId64 " folders%s)", root,
-                 report->n_files, report->n_folders, seen);
+  bool tables = false;
+  for (int64_t k = 0; k < report->n_extensions; k++) {
+    char name[SN_INDEX_EXTENSION + 2];
+    snprintf(name, sizeof name, "x%s", report->extensions[k]);
+    tables = tables || sn_recording_needs_sidecar(name);
+  }
+  return sn_fail(err, SN_E_ARGUMENT, "%.80s: no recording here (%" PRId64 " file%s in %" PRId64 " folder%s%s)%s", root, report->n_files,
+                 report->n_files == 1 ? "" : "s", report->n_folders, report->n_folders == 1 ? "" : "s", seen,
+                 tables ? ". Tables and arrays (.csv, .tsv, .npy, .h5) are read with a JSON sidecar each: docs/formats/array.md" : "");
 }
 
 /* Whether a file in a folder that is a recording is not its entry: it is never looked at on its own. A folder of such a name without

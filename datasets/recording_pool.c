@@ -117,14 +117,17 @@ static void notice(const sn_recording_pool *pool, int64_t row, const sn_recordin
   if (text[0] != '\0') sn_log_write(&pool->log, SN_LOG_WARNING, "%s: %s", pool->manifest->rows[row].path, text);
 }
 
+enum { VERIFIED = 1, NOTICED = 2 };
+
 static sn_status check(sn_recording_pool *pool, int64_t row, const sn_recording *recording, sn_error *err) {
-  if (pool->verified[row]) return SN_OK;
-  notice(pool, row, recording);
+  if (pool->verified[row] & VERIFIED) return SN_OK;
+  if (!(pool->verified[row] & NOTICED)) notice(pool, row, recording);
+  pool->verified[row] |= NOTICED; /* once, however often a recording fails below and is opened again */
   if (pool->verify != SN_VERIFY_NONE) SN_TRY(sn_manifest_verify(pool->manifest, row, err));
   if (pool->verify == SN_VERIFY_FULL && recording->vtable->verify != NULL) {
     SN_TRY(recording->vtable->verify(recording, err));
   }
-  pool->verified[row] = 1; /* only ever touched under the row's stripe */
+  pool->verified[row] |= VERIFIED; /* only ever touched under the row's stripe */
   return SN_OK;
 }
 

@@ -555,10 +555,29 @@ static sn_status fill_hash(sn_source *source, sn_error *err) {
   return status;
 }
 
+/* What all recordings say they are of, where that is another modality than the one asked for; NULL otherwise. */
+static const char *other_modality(const signal_source *self) {
+  const sn_manifest *m = self->options.manifest;
+  const char *says = NULL;
+  for (int64_t i = 0; i < m->n; i++) {
+    const char *own = m->rows[i].cells[SN_MANIFEST_MODALITY];
+    if (!m->rows[i].ok) continue;
+    if (own[0] == '\0' || sn_modality_of(own) == self->options.signal.modality || (says != NULL && strcmp(says, own) != 0)) return NULL;
+    says = own;
+  }
+  return says;
+}
+
 static sn_status check_not_empty(const sn_source *source, sn_error *err) {
   const signal_source *self = source->self;
   const sn_signal_source_report *r = &self->report;
   if (source->n_windows > 0) return SN_OK;
+  const char *others = other_modality(self);
+  if (others != NULL)
+    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "data.modality",
+                      "%.60s: the recordings are of %s, and %s is asked for (data.modality, which a preset sets too): take a preset of "
+                      "that modality, or state what the channels are",
+                      self->options.manifest->name, others, self->options.signal.modality->name);
   return sn_fail(err, SN_E_ARGUMENT,
                  "%s: no window of %g s: %" PRId64 " recordings are shorter, %" PRId64 " cannot be used%s%s",
                  self->options.manifest->name, sn_signal_window_seconds(sn_conditioned_signal(self->conditioned)), r->n_short,

@@ -2,19 +2,26 @@
 
 #include <string.h>
 
+/* The minimal build has no recordings, and no key that says of what they are. */
+#ifdef SONDE_MINIMAL
+#define ECG ""
+#else
+#define ECG "data.modality=ecg\n"
+#endif
+
 const sn_preset sn_presets[] = {
     {"ecg-tiny", "0.8 M parameters: minutes on a laptop", "ecg",
-     "model.width=128\nmodel.depth=4\nmodel.heads=4\n"
+     ECG "model.width=128\nmodel.depth=4\nmodel.heads=4\n"
      "mae.decoder_width=96\nmae.decoder_depth=1\nmae.decoder_heads=3\nmae.mask_ratio=0.75\n"
      "train.steps=2500\ntrain.lr=2e-3\ntrain.weight_decay=0.05\ntrain.clip=1\ntrain.warmup=0.05\n"
      "train.pack_tokens=6400\n"},
     {"ecg-small", "21 M parameters (ViT-S)", "ecg",
-     "model.width=384\nmodel.depth=12\nmodel.heads=6\n"
+     ECG "model.width=384\nmodel.depth=12\nmodel.heads=6\n"
      "mae.decoder_width=192\nmae.decoder_depth=4\nmae.decoder_heads=6\nmae.mask_ratio=0.75\n"
      "train.steps=50000\ntrain.lr=1e-3\ntrain.weight_decay=0.05\ntrain.clip=1\ntrain.warmup=0.05\n"
      "train.pack_tokens=19200\n"},
     {"ecg-base", "85 M parameters (ViT-B)", "ecg",
-     "model.width=768\nmodel.depth=12\nmodel.heads=12\n"
+     ECG "model.width=768\nmodel.depth=12\nmodel.heads=12\n"
      "mae.decoder_width=384\nmae.decoder_depth=4\nmae.decoder_heads=12\nmae.mask_ratio=0.75\n"
      "train.steps=100000\ntrain.lr=6e-4\ntrain.weight_decay=0.05\ntrain.clip=1\ntrain.warmup=0.05\n"
      "train.pack_tokens=38400\n"},

@@ -174,12 +174,28 @@ static sn_status read_head(const sn_folder *folder, const char *name, uint8_t he
   return status == SN_END ? SN_OK : status;
 }
 
+static const char *stem_of(const char *name, char *stem, size_t room) {
+  snprintf(stem, room, "%.*s", (int)(sn_path_extension(name) - name), name);
+  return stem;
+}
+
+bool sn_recording_needs_sidecar(const char *name) {
+  char word[40];
+  const char *extension = sn_path_extension(name);
+  if (extension[0] == '\0' || strlen(extension) > 30) return false;
+  snprintf(word, sizeof word, " %s ", extension);
+  for (int64_t i = 0; i < sn_n_formats; i++)
+    if (sn_formats[i]->with_sidecar != NULL && strcasestr(sn_formats[i]->with_sidecar, word) != NULL) return true;
+  return false;
+}
+
 static sn_status open_in_folder(sn_folder *folder, const char *name, const sn_open_options *options, sn_recording **out,
                                 sn_error *err) {
   uint8_t head[SNIFF_BYTES] = {0};
   int64_t n = 0;
   SN_TRY(read_head(folder, name, head, &n, err));
   const sn_format *best = NULL;
+  char stem[64];
   int best_score = 0;
   for (int64_t i = 0; i < sn_n_formats; i++) {
     int score = sn_formats[i]->sniff(name, head, n, folder);
@@ -189,6 +205,9 @@ static sn_status open_in_folder(sn_folder *folder, const char *name, const sn_op
     }
   }
   if (best == NULL) {
+    if (sn_recording_needs_sidecar(name))
+      return sn_fail_at(err, SN_E_FORMAT, 0, -1, NULL, "'%.80s' is a table or an array: beside it '%.60s.json' must state its \"rate\", "
+                        "\"channels\" and \"units\" (docs/formats/array.md)", name, stem_of(name, stem, sizeof stem));
     const char *kind = sn_known_kind(name, head, n, folder);
     if (kind != NULL) return sn_fail(err, SN_E_UNSUPPORTED, "'%s' is %s, which this version does not read", name, kind);
     char known[200] = "";

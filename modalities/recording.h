@@ -158,6 +158,7 @@ typedef struct sn_open_options {
 typedef struct sn_format {
   const char *name;
   const char *extensions;   /* " .hea .dat " hints for error messages only: content decides */
+  const char *with_sidecar; /* " .csv .npy " files that are recordings of it with a sidecar alone; NULL: none */
   /* 0: not mine ... 100: certain. head: first n (<= 1024) bytes of the file `name` standing in `folder`. */
   int (*sniff)(const char *name, const uint8_t *head, int64_t n, const sn_folder *folder);
   /* Opens `name` in `folder`, which the recording borrows: it must live until sn_recording_destroy. A reader fills a
@@ -171,6 +172,8 @@ typedef struct sn_format {
 
 extern const sn_format *const sn_formats[];
 extern const int64_t sn_n_formats;
+/* Whether a file of that name would be a recording if a sidecar stood beside it (docs/formats/array.md). */
+bool sn_recording_needs_sidecar(const char *name);
 
 /* A recording that is a folder of its own (sn_format.folder): *entry is the file in it that is opened, in a fresh
  * string; NULL where path is no such folder. SN_E_FORMAT where the folder holds no entry, or several and none of the

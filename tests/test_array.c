@@ -99,6 +99,33 @@ static void unit_unknown(void **state) {
 
 #define KEYS "\"rate\": 10, \"channels\": [\"Fp1\", \"Cz\"]"
 
+/* Leads are no electrodes, and what the names decided is said; stated kinds make the modality known without a word. */
+static void kinds_by_name(void **state) {
+  static const struct {
+    const char *sidecar, *modality;
+    sn_sensor_kind kind;
+    bool told;
+  } rows[] = {
+      {"{\"rate\": 10, \"channels\": [\"I\", \"aVR\", \"V1\"], \"units\": \"mV\"}", "ecg", SN_SENSOR_ECG, true},
+      {"{\"rate\": 10, \"channels\": [\"I\", \"aVR\", \"V1\"], \"units\": \"mV\", \"kinds\": [\"ecg\", \"ecg\", \"ecg\"]}", "ecg",
+       SN_SENSOR_ECG, false},
+      {"{\"rate\": 10, \"channels\": [\"a\", \"b\", \"c\"], \"units\": \"mV\", \"kinds\": [\"ecg\", \"ecg\", \"other\"]}", "ecg",
+       SN_SENSOR_ECG, false},
+      {"{\"rate\": 10, \"channels\": [\"Fp1\", \"Cz\", \"Oz\"], \"units\": \"uV\"}", "eeg", SN_SENSOR_EEG, false},
+      {"{\"rate\": 10, \"channels\": [\"a\", \"b\", \"c\"], \"units\": \"uV\"}", "eeg", SN_SENSOR_EEG, true}};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    format_case c = opened("r.csv", "1,2,3\n4,5,6\n", 12, rows[i].sidecar);
+    bool told = false;
+    case_must(&c);
+    assert_int_equal(c.recording->channels[0].kind, rows[i].kind);
+    assert_string_equal(c.recording->modality, rows[i].modality);
+    for (int64_t w = 0; w < c.recording->n_warnings; w++)
+      told = told || strcmp(c.recording->warnings[w].code, "kind_by_name") == 0;
+    assert_int_equal(told, rows[i].told);
+    case_close(&c);
+  }
+}
+
 static void refused(void **state) {
   static const struct {
     const char *sidecar;
@@ -116,6 +143,9 @@ static void refused(void **state) {
       {"{" KEYS ", \"unit\": \"uV\"}", "1,2\n", "did you mean \"units\"", SN_E_CORRUPT},
       {"{" KEYS ", \"units\": [\"uV\"]}", "1,2\n", "units", SN_E_CORRUPT},
       {"{" KEYS ", \"kinds\": [\"eeg\", \"brain\"]}", "1,2\n", "kinds", SN_E_CORRUPT},
+      {"{" KEYS ", \"kinds\": \"ecg\"}", "1,2\n", "\"kinds\" is the text \"ecg\": expected a list", SN_E_CORRUPT},
+      {"{\"rate\": \"0\", \"channels\": [\"a\", \"b\"]}", "1,2\n", "\"rate\" is the text \"0\"", SN_E_CORRUPT},
+      {"{" KEYS "}", "Fp1,Cz\n1,2\n", "header_lines", SN_E_CORRUPT},
       {"{" KEYS ", \"scale\": 0}", "1,2\n", "scale", SN_E_CORRUPT},
       {"{" KEYS ", \"positions_m\": [[1, 2], null]}", "1,2\n", "positions_m", SN_E_CORRUPT},
       {"{" KEYS ", \"axes\": \"channel,time\"}", "1,2\n", "axes", SN_E_CORRUPT},
@@ -273,7 +303,7 @@ static void real_text(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_array), cmocka_unit_test(fields_of_the_sidecar), cmocka_unit_test(unit_unknown),
+      cmocka_unit_test(every_array), cmocka_unit_test(fields_of_the_sidecar), cmocka_unit_test(unit_unknown), cmocka_unit_test(kinds_by_name),
       cmocka_unit_test(refused),     cmocka_unit_test(npy_headers),           cmocka_unit_test(truncated_anywhere),
       cmocka_unit_test(hdf5_damage), cmocka_unit_test(failing_allocations),   cmocka_unit_test(real_text),
   };

@@ -64,6 +64,12 @@ grep -q 'data.exclude or raise train.max_bad_share' log || fail "not what to do:
 [ "$(wc -l < late_run/quarantine.tsv)" -ge 2 ] || fail "no quarantine.tsv"
 pretrain good late_run --set train.steps=2 || fail "a folder without a checkpoint is not taken again: $(cat log)"
 
+# doctor says so beforehand, where all of the signal is read; and which recordings are shorter than a window.
+"$sonde" synth ecg --out brief --subjects 1 --recordings 2 --seconds 6 > /dev/null
+code=0; "$sonde" doctor late --signal all > out 2> log || code=$?
+[ $code = 1 ] && grep -q '^  checksum  *8 ' out || fail "doctor misses checksums: $(cat out log)"
+"$sonde" doctor brief > out 2> log && grep -q '^  short  *2 ' out || fail "doctor misses what is too short: $(cat out log)"
+
 # A resumed run sees the same recordings, or none: also from another folder, and not after a change.
 pretrain good goes_on --set train.steps=2 || fail "$(cat log)"
 mkdir elsewhere

@@ -8,15 +8,30 @@
 #include "core/fs.h"
 #include "core/ratio.h"
 #include "core/text.h"
+#include "modalities/ecg/leads.h"
+#include "modalities/eeg/channel_names.h"
 #include "modalities/formats/channel_setup.h"
 
 enum { NAME = 256, MOST_SIDECAR = 1 << 24, MOST_CHANNELS = 1 << 16 };
 
+/* What stands there, for a message. */
+static void describe(const sn_json *value, char *text, size_t room) {
+  double number;
+  if (value == NULL) snprintf(text, room, "absent");
+  else if (sn_json_as_string(value) != NULL) snprintf(text, room, "the text \"%.30s\"", sn_json_as_string(value));
+  else if (sn_json_as_f64(value, &number)) snprintf(text, room, "the number %.10g", number);
+  else if (sn_json_kind(value) == SN_JSON_ARRAY) snprintf(text, room, "a list of %lld", (long long)sn_json_length(value));
+  else if (sn_json_kind(value) == SN_JSON_OBJECT) snprintf(text, room, "an object");
+  else if (sn_json_kind(value) == SN_JSON_NULL) snprintf(text, room, "null");
+  else snprintf(text, room, "%s", sn_json_as_bool(value) ? "true" : "false");
+}
+
 static sn_status bad(const array_sidecar *s, const char *key, const char *expected, sn_error *err) {
   const sn_json *value = sn_json_get(s->json, key);
+  char found[64];
+  describe(value, found, sizeof found);
   return sn_fail_at(err, SN_E_CORRUPT, -1, value != NULL ? sn_json_line(value) : -1, key,
-                    "'%s': \"%s\" %s: expected %s", s->file, key, value != NULL ? "is something else" : "is absent",
-                    expected);
+                    "'%s': \"%s\" is %s: expected %s", s->file, key, found, expected);
 }
 
 /* ---- the sidecar ---- */
@@ -44,7 +59,7 @@ static sn_status check_texts(const array_sidecar *s, const char *key, bool one, 
   const sn_json *list = sn_json_get(s->json, key);
   if (list == NULL || (one && sn_json_kind(list) == SN_JSON_STRING)) return SN_OK;
   if (sn_json_kind(list) != SN_JSON_ARRAY || (n >= 0 && sn_json_length(list) != n))
-    return bad(s, key, one ? "a text, or as many as channels" : "a list of texts, as many as channels", err);
+    return bad(s, key, one ? "a text for all, or a list with one for each channel" : "a list of texts, one for each channel", err);
   for (int64_t i = 0; i < sn_json_length(list); i++)
     if (sn_json_kind(sn_json_at(list, i)) != SN_JSON_STRING) return bad(s, key, "texts", err);
   return SN_OK;
@@ -183,6 +198,42 @@ static const sn_json *element(const array_sidecar *s, const char *key, int64_t i
   return value != NULL && sn_json_kind(value) == SN_JSON_ARRAY ? sn_json_at(value, i) : value;
 }
 
+/* The usual leads alone: a lone "X" or "E1" may be anything. */
+static bool is_lead(const char *name) {
+  static const char *const LEADS[] = {"I", "II", "III", "aVR", "aVL", "aVF", "V1", "V2", "V3", "V4", "V5", "V6", "V7", "V8", "V9"};
+  for (size_t i = 0; i < sizeof LEADS / sizeof LEADS[0]; i++)
+    if (sn_equal_nocase(name, LEADS[i])) return true;
+  return false;
+}
+
+/* Without "kinds" the names decide, and where they are no electrodes that is said. */
+static sn_status warn_of_kinds(const array_sidecar *s, sn_recording *r, sn_error *err) {
+  int64_t n = 0, first = -1;
+  if (sn_json_get(s->json, "kinds") != NULL) return SN_OK;
+  for (int64_t i = 0; i < r->n_channels; i++) {
+    sn_channel_name parsed;
+    sn_channel_name_parse(&parsed, r->channels[i].raw_name);
+    if (r->channels[i].kind == SN_SENSOR_EEG && (parsed.electrode >= 0 || parsed.pair[0] >= 0)) continue;
+    if (n++ == 0) first = i;
+  }
+  if (n == 0) return SN_OK;
+  return sn_recording_warn(r, "kind_by_name", r->channels[first].raw_name, err,
+                           "'%s' has no \"kinds\": by its name \"%.30s\" is taken as %s (and %lld more); state them if that is wrong",
+                           s->file, r->channels[first].raw_name, sn_sensor_kind_name(r->channels[first].kind), (long long)(n - 1));
+}
+
+/* As readers of EDF do: what there is to train on names the recording. */
+static void set_modality(sn_recording *r) {
+  int64_t eeg = 0, ecg = 0, meg = 0;
+  for (int64_t i = 0; i < r->n_channels; i++) {
+    const sn_sensor_kind kind = r->channels[i].kind;
+    eeg += kind == SN_SENSOR_EEG || kind == SN_SENSOR_ECOG;
+    ecg += kind == SN_SENSOR_ECG;
+    meg += kind == SN_SENSOR_MEG_MAG || kind == SN_SENSOR_MEG_GRAD;
+  }
+  snprintf(r->modality, sizeof r->modality, "%s", meg > 0 ? "meg" : eeg > 0 ? "eeg" : ecg > 0 ? "ecg" : "");
+}
+
 static sn_status set_channel(const array_sidecar *s, int64_t i, sn_grid *grid, sn_recording *r,
                              const sn_open_options *options, sn_error *err) {
   const char *unit = sn_json_as_string(element(s, "units", i)), *kind_name = sn_json_as_string(element(s, "kinds", i));
@@ -191,10 +242,12 @@ static sn_status set_channel(const array_sidecar *s, int64_t i, sn_grid *grid, s
   double scale = 1;
   if (kind_name != NULL && !kind_of_name(kind_name, &kind))
     return bad(s, "kinds", "\"eeg\", \"eog\", \"ecg\", \"emg\", \"other\", ...", err);
-  SN_TRY(sn_channel_setup(r, i, sn_json_as_string(element(s, "channels", i)), unit != NULL ? unit : "", NULL, kind,
+  const char *name = sn_json_as_string(element(s, "channels", i));
+  if (kind_name == NULL && is_lead(name)) kind = SN_SENSOR_ECG;
+  SN_TRY(sn_channel_setup(r, i, name, unit != NULL ? unit : "", NULL, kind,
                           options, err));
   sn_channel *c = &r->channels[i];
-  if (kind != SN_SENSOR_NONE && c->kind != kind)
+  if (kind_name != NULL && c->kind != kind)
     return sn_fail_at(err, SN_E_CORRUPT, -1, -1, c->raw_name,
                       "'%s': the unit '%s' of '%s' is none of a channel of kind %s", s->file, unit, c->raw_name,
                       kind_name);
@@ -227,7 +280,9 @@ static sn_status set_channels(const array_sidecar *s, sn_grid *grid, sn_recordin
     if (!found) return bad(s, "bad", "names of channels", err);
   }
   if (reference != NULL) sn_text_cut(r->reference, sizeof r->reference, reference);
-  return sn_channels_finish(r, err);
+  SN_TRY(sn_channels_finish(r, err));
+  set_modality(r);
+  return warn_of_kinds(s, r, err);
 }
 
 /* ---- opening ---- */
@@ -315,4 +370,4 @@ static int sniff(const char *name, const uint8_t *head, int64_t n, const sn_fold
   return score;
 }
 
-const sn_format sn_format_array = {.name = "array", .extensions = " .npy ", .sniff = sniff, .open = open_file};
+const sn_format sn_format_array = {.name = "array", .extensions = " .npy ", .with_sidecar = " .npy .csv .tsv .txt .h5 .hdf5 ", .sniff = sniff, .open = open_file};

@@ -56,8 +56,9 @@ static sn_status parse_cell(const columns *c, const char *cell, int64_t length, 
     text[length] = '\0';
     if (sn_equal_nocase(text, "NA") || sn_equal_nocase(text, "n/a") || sn_parse_f64(text, true, value)) return SN_OK;
   }
-  return sn_fail_at(err, SN_E_CORRUPT, -1, c->line, NULL, "'%s' line %lld: '%.*s' is no number", c->name,
-                    (long long)c->line, (int)(length < 40 ? length : 40), cell);
+  return sn_fail_at(err, SN_E_CORRUPT, -1, c->line, NULL, "'%s' line %lld: '%.*s' is no number%s", c->name,
+                    (long long)c->line, (int)(length < 40 ? length : 40), cell,
+                    c->n_columns == 0 ? "; if it is a line of names, set \"header_lines\" in the sidecar" : "");
 }
 
 static sn_status take_row(columns *c, const char *start, const char *line_end, sn_error *err) {
