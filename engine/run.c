@@ -120,6 +120,7 @@ done:
 
 /* A relative path that is not here, and is there where the run was begun. */
 static sn_status look_where_begun(sn_config *config, const char *key, sn_error *err) {
+  if (!sn_config_is_set(config, key)) return SN_OK;
   const char *given = sn_config_text(config, key), *begun = sn_config_text(config, "data.relative_to");
   char *path = NULL;
   if (given[0] == '\0' || given[0] == '/' || begun[0] == '\0' || sn_path_exists(given)) return SN_OK;
@@ -146,9 +147,13 @@ sn_status sn_run_load_config_into(const char *run, sn_config *config, sn_error *
                          : sn_fail(err, SN_E_IO, "%s: not a run folder: there is no config.yaml in it", run);
   sn_free(path);
   if (status != SN_OK) return status;
-  SN_TRY(look_where_begun(config, "data.dir", err));
-  SN_TRY(look_where_begun(config, "data.labels", err));
-  return look_where_begun(config, "data.store", err);
+  for (int64_t i = -1; i < sn_config_sources(config); i++) {
+    sn_config *c = i < 0 ? config : sn_config_source(config, i);
+    SN_TRY(look_where_begun(c, "data.dir", err));
+    SN_TRY(look_where_begun(c, "data.labels", err));
+    SN_TRY(look_where_begun(c, "data.store", err));
+  }
+  return SN_OK;
 }
 
 sn_status sn_run_load_config(const char *run, sn_config **out, sn_error *err) {
