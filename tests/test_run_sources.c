@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -253,6 +254,59 @@ static void test_training(void **state) {
   sn_stream_close(stream);
 }
 
+typedef struct rank_call {
+  sn_comm *comm;
+  char run[512];
+  sn_status status;
+  sn_error err;
+  sn_train_result result;
+} rank_call;
+
+static void *run_rank(void *user) {
+  rank_call *call = user;
+  sn_config *config = configure(THREE, "train.loader_threads=1\ntrain.dtype=f32\n");
+  sn_run_data *data = NULL;
+  call->status = sn_pretrain_check(config, NULL, &call->err);
+  if (call->status == SN_OK) call->status = sn_run_data_open(config, NULL, false, NULL, &data, &call->err);
+  if (call->status == SN_OK) {
+    const sn_train_options options = {.config = config, .source = sn_run_data_source(data), .run = call->run, .comm = call->comm};
+    call->status = sn_train(&options, &call->result, &call->err);
+  }
+  sn_run_data_destroy(data);
+  sn_config_destroy(config);
+  sn_comm_destroy(call->comm);
+  return NULL;
+}
+
+/* Two ranks take the packs of one in turn: the same tokens of each source, counted over both. */
+static void test_ranks(void **state) {
+  rank_call calls[3] = {{.status = SN_E_STATE}};
+  sn_comm *two[2];
+  pthread_t threads[2];
+  snprintf(calls[0].run, sizeof calls[0].run, "%s/one_rank", root);
+  CHECK(sn_comm_create_single(&calls[0].comm, fault));
+  run_rank(&calls[0]);
+  CHECK(sn_comm_create_fake(2, 60, two, fault));
+  for (int r = 0; r < 2; r++) {
+    calls[1 + r].comm = two[r];
+    snprintf(calls[1 + r].run, sizeof calls[1 + r].run, "%s/two_ranks", root);
+    assert_int_equal(pthread_create(&threads[r], NULL, run_rank, &calls[1 + r]), 0);
+  }
+  for (int r = 0; r < 2; r++) pthread_join(threads[r], NULL);
+  for (int r = 0; r < 3; r++) {
+    const sn_train_state *s = &calls[r].result.state;
+    if (calls[r].status != SN_OK) fail_msg("%s", calls[r].err.message);
+    assert_int_equal(s->n_parts, 3);
+    assert_int_equal(s->position, calls[0].result.state.position);
+    for (int i = 0; i < 3; i++) {
+      assert_int_equal(s->parts[i].tokens, calls[0].result.state.parts[i].tokens);
+      assert_int_equal(s->parts[i].samples, calls[0].result.state.parts[i].samples);
+    }
+  }
+  const double one = calls[0].result.loss, both = calls[1].result.loss;
+  assert_true(isfinite(one) && fabs(one - both) <= 1e-4 * fabs(one));
+}
+
 /* What a later user of the run gets: the settings of the source that lies there, else the top level's. */
 static void test_choose_source(void **state) {
   char dir[4096];
@@ -304,6 +358,6 @@ static void test_sets_below_one_root(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_refusals),        cmocka_unit_test(test_people),
                                      cmocka_unit_test(test_leak_across_sources), cmocka_unit_test(test_training),
-                                     cmocka_unit_test(test_choose_source),   cmocka_unit_test(test_sets_below_one_root)};
+                                     cmocka_unit_test(test_ranks), cmocka_unit_test(test_choose_source),   cmocka_unit_test(test_sets_below_one_root)};
   return cmocka_run_group_tests(tests, make_cohorts, remove_cohorts);
 }
