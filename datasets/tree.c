@@ -193,7 +193,9 @@ const char *sn_tree_leaves_out(sn_tree *tree, const char *path) {
 }
 
 bool sn_tree_is_beside(const sn_tree *tree, const char *path) {
-  if (!tree->bids) return sn_hypnogram_of_psg(path, NULL, NULL) || sn_is_tuh_events(path);
+  if (!tree->bids) /* a set below the root names its persons */
+    return sn_hypnogram_of_psg(path, NULL, NULL) || sn_is_tuh_events(path) ||
+           strcmp(sn_path_base(path), "dataset_description.json") == 0;
   return !sn_bids_outside(path) && sn_bids_is_sidecar(path);
 }
 

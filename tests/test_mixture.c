@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "alloc_fault.h"
 #include "core/alloc.h"
 #include "core/sha256.h"
 #include "datasets/loader.h"
@@ -250,11 +251,26 @@ static void test_refusals(void **state) {
 #undef TWO
 }
 
+/* Whatever fails, the sources are taken (AddressSanitizer sees the others). */
+static void test_allocation_failures(void **state) {
+  for (fault_begin(); fault_next();) {
+    sn_source *source = NULL;
+    sn_error err;
+    const int64_t left = fault_state.left;
+    fault_off();
+    const sn_mixture_input inputs[2] = {{"a", synthetic(5, 8, 8, 6, 1), 1}, {"b", synthetic(5, 8, 8, 6, 2), 1}};
+    fault_state.left = left;
+    const sn_status status = sn_source_create_mixture(inputs, 2, 1, &source, &err);
+    fault_check(status);
+    if (status == SN_OK) sn_source_destroy(source);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_shares_are_of_tokens),  cmocka_unit_test(test_shares_left_to_the_data),
       cmocka_unit_test(test_every_window_once_a_pass), cmocka_unit_test(test_threads_ranks_and_restart),
       cmocka_unit_test(test_order_is_of_the_name),  cmocka_unit_test(test_hash_knows_shares),
-      cmocka_unit_test(test_refusals)};
+      cmocka_unit_test(test_refusals), cmocka_unit_test(test_allocation_failures)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -330,6 +330,13 @@ static void test_choose_source(void **state) {
   sn_config_destroy(config);
 }
 
+static void rename_description(const char *both, const char *set, bool back) {
+  char there[4200], away[4200];
+  snprintf(there, sizeof there, "%s/%s/dataset_description.json", both, set);
+  snprintf(away, sizeof away, "%s/%s/not_yet.json", both, set);
+  assert_int_equal(back ? rename(away, there) : rename(there, away), 0);
+}
+
 /* Two BIDS sets below one root, both with a sub-01. */
 static void test_sets_below_one_root(void **state) {
   char *both = cohort_directory();
@@ -338,7 +345,19 @@ static void test_sets_below_one_root(void **state) {
   bids_write_edf(both, "plain/sub-01/eeg/sub-01_task-rest_eeg.edf", "", "nV");
   cohort_write_text(both, "dsA/dataset_description.json", "{\"Name\":\"A\",\"BIDSVersion\":\"1.9.0\"}");
   cohort_write_text(both, "dsB/dataset_description.json", "{\"Name\":\"B\",\"BIDSVersion\":\"1.9.0\"}");
-  sn_manifest *m = cohort_index(both);
+  /* The cache knows that a set's description has come. */
+  char cache[4200];
+  sn_manifest *m = NULL;
+  sn_index_report report;
+  const sn_index_options indexing = {.name = "cohort", .cache_path = cache};
+  snprintf(cache, sizeof cache, "%s.cache", both);
+  rename_description(both, "dsB", false);
+  CHECK(sn_index_directory(both, &indexing, &m, &report, fault));
+  assert_string_equal(m->rows[1].cells[SN_MANIFEST_SUBJECT], "01");
+  sn_manifest_destroy(m);
+  rename_description(both, "dsB", true);
+  CHECK(sn_index_directory(both, &indexing, &m, &report, fault));
+  remove(cache);
   sn_subjects *subjects = NULL;
   assert_int_equal(m->n_ok, 3);
   CHECK(sn_subjects_create(m, NULL, NULL, &subjects, fault));
