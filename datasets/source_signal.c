@@ -507,7 +507,9 @@ static sn_status fill_subjects(signal_source *self, sn_error *err) {
     if (status == SN_E_MEMORY) return sn_fail(err, status, "subjects: out of memory");
     subjects = from_header;
   }
-  for (int64_t i = 0; subjects != NULL && i < m->n; i++) self->subjects[i] = sn_subject_hash(m, subjects, i);
+  /* Recordings that stand for persons are none: positives by subject would be positives by recording under another name. */
+  const bool known = subjects != NULL && !subjects->persons_unknown;
+  for (int64_t i = 0; known && i < m->n; i++) self->subjects[i] = sn_subject_hash(m, subjects, i);
   sn_subjects_destroy(from_header);
   return SN_OK;
 }

@@ -4,7 +4,7 @@
  * segments.  The source's windows are those of its lines, in order, counted by prefix sums: memory is O(segments),
  * never O(windows).
  *   sample id   hash of data set name, path and window number: adding a file changes no other sample's randomness
- *   subject id  hash of data set name and the person's id; 0 unknown
+ *   subject id  hash of data set name and the person's id; 0 unknown, also where recordings stand for persons
  * data.crop: random shifts a start by a draw in [-1/2, 1/2) strides, keyed by (seed, SN_PURPOSE_CROP, epoch, sample
  * id, view), and keeps it within the segment.  A prepared store holds whole segments, so that it gives every crop that
  * reading the recordings gives.

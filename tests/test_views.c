@@ -105,6 +105,49 @@ static void test_synthetic_views_differ_in_noise(void **state) {
   sn_source_destroy(source);
 }
 
+/* Recordings know their windows; where persons are unknown, recordings are not taken for them. */
+static void test_groups_of_recordings(void **state) {
+  char *root = cohort_directory();
+  cohort_write_many(root, 5, 45, 250);
+  sn_manifest *m = cohort_index(root);
+  sn_subjects *subjects = NULL;
+  CHECK(sn_subjects_create(m, NULL, "recording", &subjects, fault));
+  sn_signal_source_options o = {.manifest = m, .signal = signal_defaults("ecg"), .subjects = subjects, .verify = SN_VERIFY_FULL};
+  sn_source *source = NULL;
+  CHECK(sn_source_create_signal(&o, &source, fault));
+  sn_loader_options lo = {.seed = 1, .pack_tokens = 400, .packs_per_step = 1, .prefetch_steps = 1, .n_ranks = 1,
+                          .sampling = {.by = SN_GROUP_RECORDING, .group = 2, .n_views = 2, .adjacent = true}};
+  sn_loader *loader = NULL;
+  sn_step *step = NULL;
+  sn_loader_groups g;
+  sn_error err;
+  CHECK(sn_loader_create(source, &lo, &loader, fault));
+  CHECK(sn_loader_describe_groups(loader, 0, &g, fault));
+  assert_int_equal(g.n_groups, 10);
+  assert_int_equal(g.n_left_out, 0);
+  for (int i = 0; i < 20; i++) {
+    CHECK(sn_loader_next(loader, &step, fault));
+    const sn_token_batch *b = step->packs[0].batch;
+    assert_true(b->n_samples >= 4 && b->n_samples % 4 == 0);
+    for (int64_t s = 0; s < b->n_samples; s += 4) {
+      assert_int_equal(b->recordings[s], b->recordings[s + 2]);
+      assert_int_equal(b->windows[s] + 1, b->windows[s + 2]);
+      assert_true(fabs(b->starts_s[s] + 10 - b->starts_s[s + 2]) < 1e-9);
+      assert_true(b->sample_ids[s] == b->sample_ids[s + 1] && b->sample_ids[s] != b->sample_ids[s + 2]);
+    }
+    sn_step_destroy(loader, step);
+  }
+  sn_loader_destroy(loader);
+  lo.sampling = (sn_sampling){.by = SN_GROUP_SUBJECT, .group = 2};
+  assert_int_equal(sn_loader_create(source, &lo, &loader, &err), SN_E_ARGUMENT);
+  assert_non_null(strstr(err.message, "r00"));
+  assert_non_null(strstr(err.message, "by recording"));
+  sn_source_destroy(source);
+  sn_subjects_destroy(subjects);
+  sn_manifest_destroy(m);
+  cohort_remove(root);
+}
+
 /* ---- the loader -------------------------------------------------------------------------------------------------- */
 
 enum { N_WINDOWS = 60, PATCH = 2, VIEWS = 3 };
@@ -259,6 +302,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_crops_of_views),
       cmocka_unit_test(test_synthetic_views_differ_in_noise),
+      cmocka_unit_test(test_groups_of_recordings),
       cmocka_unit_test(test_places_of_several_views),
       cmocka_unit_test(test_a_rejected_view_empties_its_place),
       cmocka_unit_test(test_a_view_that_fails_quarantines_its_recording),
