@@ -3,13 +3,14 @@
 # mitbih_arrhythmia_5min from DS1 to DS2 (ten seconds of context, a beat's own tokens pooled).  The same number of windows a step and
 # of steps for every kind of token; one recipe each, not tuned; random encoders of the same kind of token beside.
 #
-#   beats.sh SONDE CINC2017_DIR OUT [MITBIH_DIR]        prints one table for each set
+#   [KINDS="fixed beat_pad ..."] [STEPS=2000] beats.sh SONDE CINC2017_DIR OUT [MITBIH_DIR]
+# prints one table for each set; what OUT already holds is not made again.
 set -eu -o pipefail
 sonde=$1 data=$2 out=$3 mitbih=${4-}
 steps=${STEPS-2000} windows=48 seed=1001
 mkdir -p "$out"
 
-kinds=(fixed beat_pad beat_resample beat_adaptive beat_resample_plain)
+kinds=(${KINDS-fixed beat_pad beat_resample beat_adaptive beat_resample_plain})
 settings() { # KIND LEADS
   case $1 in
   fixed) echo "--preset ecg-tiny --set train.pack_tokens=$((windows * 50))" ;;
