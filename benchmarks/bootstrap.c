@@ -97,6 +97,7 @@ sn_status sn_bootstrap_create(sn_scored *const *rows, int64_t n_rows, const int6
   d.p = sn_scored_predictions(rows[0]);
   SN_TRY_GOTO(sn_alloc(&b, 1, sizeof *b, "bootstrap", err), done);
   b->n_draws = n_draws;
+  b->n_units = n_units;
   b->n_rows = n_rows;
   SN_TRY_GOTO(sn_alloc(&b->values, n_draws * n_rows * SN_N_METRICS, sizeof *b->values, "bootstrap", err), done);
   SN_TRY_GOTO(sn_alloc(&b->points, n_rows * SN_N_METRICS, sizeof *b->points, "bootstrap", err), done);
@@ -150,6 +151,10 @@ static double combine(const double *values, sn_metric metric, const int64_t *a, 
   return x - y;
 }
 
+bool sn_bootstrap_too_few(int64_t n_units, int64_t n_draws, int64_t n_redrawn) {
+  return n_units < SN_BOOTSTRAP_UNITS || 5 * n_redrawn > n_draws;
+}
+
 sn_status sn_bootstrap_interval(const sn_bootstrap *bootstrap, sn_metric metric, const int64_t *a, int64_t n_a,
                                 const int64_t *b, int64_t n_b, sn_interval *out, sn_error *err) {
   double *draws = NULL;
@@ -161,8 +166,9 @@ sn_status sn_bootstrap_interval(const sn_bootstrap *bootstrap, sn_metric metric,
   }
   qsort(draws, (size_t)n, sizeof *draws, compare_doubles);
   out->value = combine(bootstrap->points, metric, a, n_a, b, n_b);
-  out->low = isnan(out->value) ? NAN : sn_percentile(draws, n, 0.025);
-  out->high = isnan(out->value) ? NAN : sn_percentile(draws, n, 0.975);
+  const bool none = isnan(out->value) || sn_bootstrap_too_few(bootstrap->n_units, bootstrap->n_draws, bootstrap->n_redrawn);
+  out->low = none ? NAN : sn_percentile(draws, n, 0.025);
+  out->high = none ? NAN : sn_percentile(draws, n, 0.975);
   sn_free(draws);
   return SN_OK;
 }

@@ -13,7 +13,7 @@
 
 typedef struct sn_bootstrap {
   int64_t n_draws, n_rows;
-  int64_t n_redrawn;
+  int64_t n_redrawn, n_units;
   double *values;    /* (n_draws, n_rows, SN_N_METRICS) */
   double *points;    /* (n_rows, SN_N_METRICS) all items once */
 } sn_bootstrap;
@@ -24,7 +24,13 @@ SN_MUST_CHECK sn_status sn_bootstrap_create(sn_scored *const *rows, int64_t n_ro
                                             int64_t n_draws, uint64_t seed, sn_bootstrap **out, sn_error *err);
 void sn_bootstrap_destroy(sn_bootstrap *bootstrap); /* accepts NULL */
 
+/* low and high are NaN, too, where sn_bootstrap_too_few. */
 typedef struct sn_interval { double value, low, high; } sn_interval; /* NaN: undefined */
+
+/* Whether draws of these units say nothing of other units: fewer than SN_BOOTSTRAP_UNITS, or over a fifth as many drawn again
+ * as kept, which are then no fair draws. */
+enum { SN_BOOTSTRAP_UNITS = 5 };
+bool sn_bootstrap_too_few(int64_t n_units, int64_t n_draws, int64_t n_redrawn);
 
 /* Mean of a metric over some rows (in each draw first), minus the mean over others (n_b 0: nothing). value: all items once. */
 SN_MUST_CHECK sn_status sn_bootstrap_interval(const sn_bootstrap *bootstrap, sn_metric metric, const int64_t *a, int64_t n_a,

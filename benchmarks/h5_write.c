@@ -1,10 +1,12 @@
 /* needs: full */
 #include "benchmarks/h5_write.h"
 
+#include <errno.h>
 #include <hdf5.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
@@ -18,7 +20,11 @@ struct sn_h5_writer {
 };
 
 static sn_status refuse(const sn_h5_writer *w, const char *name, sn_error *err) {
-  return sn_fail(err, SN_E_IO, "%s: HDF5 could not write '%s' (is the disk full?)", w->path, name);
+  const int problem = errno;
+  struct statvfs disk;
+  const bool full = problem == ENOSPC || (statvfs(w->writing.data, &disk) == 0 && disk.f_bavail == 0);
+  return sn_fail(err, SN_E_IO, "%s: HDF5 could not write '%s'%s", w->path, name,
+                 full ? ": No space left on device" : " (is the disk full, or a limit reached?)");
 }
 
 sn_status sn_h5_create(const char *path, sn_h5_writer **out, sn_error *err) {

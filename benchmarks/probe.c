@@ -336,6 +336,14 @@ done:
   return status;
 }
 
+/* "2500, 2500, 2000", kept when they are not all alike. */
+static void note_step(sn_probe_result *r, int64_t run, int64_t step) {
+  char *text = r->steps;
+  const size_t used = strlen(text);
+  if (used + 24 < sizeof r->steps) snprintf(text + used, sizeof r->steps - used, "%s%" PRId64, run > 0 ? ", " : "", step);
+  r->steps_differ = r->steps_differ || step != r->checkpoint_step;
+}
+
 static sn_status load_models(sn_probe_context *p, sn_error *err) {
   const sn_probe_options *o = p->options;
   SN_TRY(sn_alloc(&p->models, p->data->n_runs, sizeof *p->models, "models", err));
@@ -348,6 +356,7 @@ static sn_status load_models(sn_probe_context *p, sn_error *err) {
     else if (state.step != p->result->checkpoint_step)
       sn_log_write(&o->log, SN_LOG_WARNING, "%s is at step %" PRId64 ", %s at %" PRId64, run->path, state.step, o->runs[0],
                    p->result->checkpoint_step);
+    note_step(p->result, r, state.step);
     if (r == 0) continue;
     SN_TRY(same_conditioning(p->data, r, err));
     SN_TRY(sn_probe_same_encoder(p->models[0], p->models[r], run->path, err));
@@ -377,6 +386,7 @@ static sn_status run_all(sn_probe_context *p, sn_error *err) {
   SN_TRY_GOTO(sn_probe_items_create(p->data, p->data->runs[0].config, &p->options->log, &p->items, err), done);
   SN_TRY_GOTO(make_truth(p, err), done);
   SN_TRY_GOTO(choose_metric(p, err), done);
+  if (p->options->ready != NULL) SN_TRY_GOTO(p->options->ready(p->options->ready_user, err), done);
   SN_TRY_GOTO(find_usable(p, err), done);
   const int rows = p->options->rows;
   if (rows & SN_ROWS_PRETRAINED) SN_TRY_GOTO(pretrained_rows(p, err), done);

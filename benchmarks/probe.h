@@ -62,6 +62,8 @@ typedef struct sn_probe_options {
   bool use_ema, transductive;
   int64_t n_threads;         /* compute and reading; 0: all cores */
   sn_log log;
+  sn_status (*ready)(void *user, sn_error *err); /* asked once runs and data fit, before anything is encoded; NULL: not */
+  void *ready_user;
 } sn_probe_options;
 sn_probe_options sn_probe_defaults(void);
 
@@ -120,6 +122,9 @@ typedef struct sn_probe_result {
   char encoder_sha256[65];   /* of the first run's parameters, the same before and after */
   char *run;                 /* the first */
   int64_t n_runs, checkpoint_step;
+  char steps[128];           /* of the runs, "2500, 2000" */
+  bool steps_differ;
+  char options[512];         /* what was asked for, as the command was given it; "" otherwise */
   double seconds;
   sn_scored **scored;        /* (n_rows), over the truth below */
   int32_t *truth_labels;     /* (n_items) */

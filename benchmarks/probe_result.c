@@ -558,6 +558,7 @@ void sn_probe_write_json(const sn_probe_result *r, sn_json_writer *w) {
   sn_json_put_string(w, "run", r->run);
   sn_json_put_i64(w, "runs", r->n_runs);
   sn_json_put_i64(w, "checkpoint_step", r->checkpoint_step);
+  if (r->options[0] != '\0') sn_json_put_string(w, "options", r->options);
   if (r->encoder_sha256[0] != '\0') sn_json_put_string(w, "encoder_sha256", r->encoder_sha256);
   else sn_json_put_null(w, "encoder_sha256"); /* fine-tuning: the encoder changes */
   sn_json_put_string(w, "engine_version", SONDE_VERSION);

@@ -15,6 +15,7 @@
 #include "cli/terminal.h"
 #include "core/fs.h"
 #include "core/json.h"
+#include "kernels/device.h"
 
 static const sn_option OPTIONS[] = {
     {"threads", "N", false, "compute threads (default: all cores this process may run on)"},
@@ -71,12 +72,34 @@ static sn_status check_names(const sn_args *args, sn_error *err) {
   return SN_OK;
 }
 
+/* An option of rows that are not among those asked for would change nothing. */
+static sn_status check_applies(const sn_args *args, sn_error *err) {
+  static const struct {
+    const char *option, *rows[4];
+  } OF[] = {{"tokens", {"train_step", NULL}}, {"file", {"read", NULL}}, {"cpu-time", {"train_step", "attention", "read", NULL}},
+            {"profile", {"train_step", NULL}}};
+  if (sn_args_has(args, "quick") && sn_args_has(args, "seconds"))
+    return sn_fail(err, SN_E_ARGUMENT, "--quick is half a second a row: leave out --seconds, or --quick");
+  for (size_t i = 0; i < sizeof OF / sizeof OF[0]; i++) {
+    bool any = false;
+    if (!sn_args_has(args, OF[i].option)) continue;
+    for (int64_t c = 0; c < sn_n_speed_cases; c++)
+      for (int k = 0; OF[i].rows[k] != NULL && is_wanted(args, &sn_speed_cases[c]); k++)
+        any = any || strncmp(sn_speed_cases[c].name, OF[i].rows[k], strlen(OF[i].rows[k])) == 0;
+    if (!any)
+      return sn_fail(err, SN_E_ARGUMENT, "--%s: matters to rows of %s%s%s alone, and none is asked for", OF[i].option, OF[i].rows[0],
+                     OF[i].rows[1] != NULL ? ", " : "", OF[i].rows[1] != NULL ? "attention and read" : "");
+  }
+  return SN_OK;
+}
+
 static sn_status read_options(const sn_args *args, sn_speed_options *o, sn_error *err) {
   int64_t threads, tokens;
   double seconds;
   SN_TRY(sn_args_i64(args, "threads", 0, &threads, err));
   SN_TRY(sn_args_i64(args, "tokens", 0, &tokens, err));
   SN_TRY(sn_args_f64(args, "seconds", sn_args_has(args, "quick") ? 0.5 : 3.0, &seconds, err));
+  SN_TRY(check_applies(args, err));
   if (threads < 0 || threads > 4096) return sn_fail(err, SN_E_ARGUMENT, "--threads %lld", (long long)threads);
   if (tokens < 0 || tokens > 10000000) return sn_fail(err, SN_E_ARGUMENT, "--tokens %lld", (long long)tokens);
   if (!(seconds > 0 && seconds <= 3600)) return sn_fail(err, SN_E_ARGUMENT, "--seconds %g: above 0, up to 3600", seconds);
@@ -135,7 +158,13 @@ static sn_status run_row(const sn_speed_case *row_case, const sn_speed_options *
 
 static void print_row(const char *name, const answer *a) {
   printf("%-40s", name);
-  for (int i = 0; i < a->row.n_fields; i++) printf("  %s %.5g", a->row.keys[i], a->row.values[i]);
+  for (int i = 0; i < a->row.n_fields; i++) {
+    const char *key = a->row.keys[i];
+    const double v = a->row.values[i];
+    if (strstr(key, "sum") != NULL) continue; /* checksums are for other programs: --json has them */
+    if (fabs(v) >= 1000 || v == floor(v)) printf("  %s %.0f", key, v);
+    else printf("  %s %.4g", key, v);
+  }
   printf("\n");
 }
 
@@ -163,11 +192,32 @@ static sn_status run_in_folder(const sn_speed_case *row_case, sn_speed_options *
   return status != SN_OK ? status : removed;
 }
 
+/* What the figures are of, and what the words before them mean, by a child: this process must not enter OpenMP. */
+static sn_status print_machine(const sn_speed_options *o, sn_error *err) {
+  const sn_device_options device_options = {.n_threads = o->n_threads};
+  sn_device *device = NULL;
+  int ended;
+  fflush(NULL);
+  const pid_t child = fork();
+  if (child < 0) return sn_fail(err, SN_E_IO, "fork: %s", strerror(errno));
+  if (child > 0) {
+    while (waitpid(child, &ended, 0) < 0 && errno == EINTR) continue;
+    return SN_OK;
+  }
+  if (sn_device_create_cpu(&device_options, &device, NULL) != SN_OK) _exit(1);
+  printf("%s, %d threads; about %g s a row\n", sn_isa_name(device->isa), device->n_threads, o->seconds);
+  printf("ms: of the least disturbed repetition, ms_median: of the middle one; tok_per_s, mb_per_s, samples_per_s: by the former;\n"
+         "model_gflops: of the model's own work a second; gemm_share: of the time in matrix products; peak_mib: memory\n\n");
+  fflush(stdout);
+  _exit(0);
+}
+
 static sn_status run_all(const sn_args *args, sn_speed_options *options, int64_t *failed, sn_error *err) {
   const bool json = sn_args_has(args, "json");
   sn_string text = {0};
   sn_json_writer w;
   sn_status status = SN_OK;
+  if (!json) SN_TRY(print_machine(options, err));
   sn_json_writer_init(&w, &text, 2);
   sn_json_begin_object(&w);
   sn_json_write_key(&w, "results");

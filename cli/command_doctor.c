@@ -7,6 +7,7 @@
 
 #include "cli/args.h"
 #include "cli/terminal.h"
+#include "modalities/unit_check.h"
 #include "core/alloc.h"
 #include "core/json.h"
 #include "datasets/doctor.h"
@@ -85,6 +86,7 @@ static sn_status run(const sn_args *args, const char *dir, sn_string *json, int 
   const char *signal = sn_args_get(args, "signal");
   sn_doctor_options o = {.most_s = 60, .window_s = DEFAULT_WINDOW_S, .labels = sn_args_get(args, "labels"), .key = sn_args_get(args, "key"),
                          .open = {.tolerant = sn_args_has(args, "tolerant"), .assume_unit = sn_args_get(args, "assume-unit")}};
+  SN_TRY_GOTO(sn_unit_check(o.open.assume_unit, "assume-unit", err), done);
   if (signal != NULL && strcmp(signal, "all") == 0) o.most_s = -1;
   else SN_TRY_GOTO(sn_args_f64(args, "signal", 60, &o.most_s, err), done);
   SN_TRY_GOTO(sn_args_i64(args, "threads", (int64_t)sysconf(_SC_NPROCESSORS_ONLN), &o.n_threads, err), done);

@@ -7,6 +7,7 @@
 #include "benchmarks/embed.h"
 #include "cli/args.h"
 #include "cli/terminal.h"
+#include "modalities/unit_check.h"
 #include "core/fs.h"
 #include "core/json.h"
 
@@ -27,6 +28,7 @@ static sn_status parse(const sn_args *args, sn_embed_options *o, const char **ou
                           .assume_unit = sn_args_get(args, "assume-unit"), .pool = SN_POOL_MEAN,
                           .windows = sn_args_has(args, "windows"), .use_ema = sn_args_has(args, "ema"), .log = sn_terminal_log()};
   *out = sn_args_get(args, "out");
+  SN_TRY(sn_unit_check(o->assume_unit, "assume-unit", err));
   if (*out == NULL) return sn_fail(err, SN_E_ARGUMENT, "--out FILE is needed: a name ending in .h5 or .npy");
   const char *extension = sn_path_extension(*out);
   if (strcmp(extension, ".h5") != 0 && strcmp(extension, ".hdf5") != 0 && strcmp(extension, ".npy") != 0)

@@ -14,10 +14,11 @@
 
 static const sn_option OPTIONS[] = {
     {"data", "DIR", false, "directory of recordings (default: the run's)"},
-    {"target", "WHAT", false, "COLUMN of the labels file | annotation:aami | annotation:code | header:FIELD"},
+    {"target", "WHAT", false, "COLUMN of the labels file | annotation:aami | annotation:code | annotation:text | annotation:span | "
+                              "participants:FIELD | header:FIELD"},
     {"labels", "FILE", false, "CSV or TSV with a line per recording (default: the run's)"},
     {"key", "COLUMN", false, "its column that names the recording"},
-    {"subject", "COLUMN", false, "its column that names the person, or 'recording' where persons are unknown"},
+    {"subject", "COLUMN", false, "its column that names the person; 'header': as the files say; 'recording': persons unknown (default: what the run was given, else the header)"},
     {"split", "COLUMN", false, "test on a fixed part: COLUMN[:TRAIN:TEST] (default: the runs' own folds or split)"},
     {"exclude", "RECORDING", true, "leave a recording out of training and test"},
     {"classes", "A,B", false, "only these classes, in this order; the last of two is the positive one"},

@@ -10,6 +10,7 @@
 
 #include "cli/args.h"
 #include "cli/terminal.h"
+#include "modalities/unit_check.h"
 #include "core/alloc.h"
 #include "core/config.h"
 #include "core/fs.h"
@@ -510,6 +511,7 @@ static sn_status run_all(const sn_args *args, int *exit_code, sn_error *err) {
   sn_string json = {0};
   sn_status status = SN_OK;
   static const char *const OF_ONE[] = {"out", "name", "prepare"};
+  SN_TRY(sn_unit_check(sn_args_get(args, "assume-unit"), "assume-unit", err));
   for (size_t k = 0; k < sizeof OF_ONE / sizeof OF_ONE[0]; k++)
     if (n > 1 && sn_args_has(args, OF_ONE[k]))
       return sn_fail(err, SN_E_ARGUMENT, "--%s is of one data set, and %lld are given: index them one by one", OF_ONE[k], (long long)n);
@@ -540,8 +542,8 @@ int sn_command_index(int argc, char **argv) {
     sn_args_print_help(
         OPTIONS, "index", "DIR...",
         "The manifest of a directory: one line per recording, headers only, nothing left out silently.\n"
-        "PhysioNet trees (RECORDS files), BIDS trees, TUH and Sleep-EDF folders, plain folders. Exit status 1 when a folder could not be listed\n"
-        "or no recording can be used.");
+        "PhysioNet trees (RECORDS files), BIDS trees, TUH and Sleep-EDF folders, plain folders. Exit status: 0 it is indexed; 1 a folder could\n"
+        "not be listed, or no recording can be used; 2 the command line is wrong, or nothing here is a recording.");
   } else if (status == SN_OK) {
     status = run_all(args, &exit_code, &err);
   }

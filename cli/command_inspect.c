@@ -7,7 +7,10 @@
 #include "cli/args.h"
 #include "cli/inspect.h"
 #include "core/alloc.h"
+#include "core/fs.h"
+#include "core/text.h"
 #include "datasets/tree.h"
+#include "modalities/unit_check.h"
 
 #define SN_INSPECT_PART(name, help) \
   sn_status sn_inspect_##name(const sn_recording *, const inspect_request *, sn_json_writer *, sn_string *, sn_error *);
@@ -174,6 +177,16 @@ static void release(inspect_result *result) {
   sn_recording_destroy(result->recording);
 }
 
+/* What would change nothing, or cannot be meant. */
+static sn_status check_options(const sn_args *args, sn_error *err) {
+  const char *rate = sn_args_get(args, "assume-rate"), *extension = sn_path_extension(sn_args_positional(args, 0));
+  if (sn_args_has(args, "reference") && !sn_args_has(args, "beats"))
+    return sn_fail(err, SN_E_ARGUMENT, "--reference %s: only matters with --beats", sn_args_get(args, "reference"));
+  if (rate != NULL && !sn_equal_nocase(extension, ".edf") && !sn_equal_nocase(extension, ".bdf") && !sn_equal_nocase(extension, ".gz"))
+    return sn_fail(err, SN_E_ARGUMENT, "--assume-rate %s: only EDF and BDF files can leave their rate open; leave it out", rate);
+  return sn_unit_check(sn_args_get(args, "assume-unit"), "assume-unit", err);
+}
+
 static int run(const sn_args *args) {
   inspect_request request;
   inspect_result result = {.request = &request};
@@ -185,7 +198,7 @@ static int run(const sn_args *args) {
   }
   sn_open_options options = {.tolerant = request.tolerant, .assume_unit = sn_args_get(args, "assume-unit"),
                              .allow_no_signal = true};
-  if (sn_args_f64(args, "assume-rate", 0, &options.assume_rate_hz, &err) != SN_OK) {
+  if (sn_args_f64(args, "assume-rate", 0, &options.assume_rate_hz, &err) != SN_OK || check_options(args, &err) != SN_OK) {
     fprintf(stderr, "sonde inspect: %s\n", err.message);
     return 2;
   }

@@ -12,13 +12,15 @@
 #include "cli/terminal.h"
 #include "core/alloc.h"
 #include "core/fs.h"
+#include "core/json.h"
 
 static const sn_option OPTIONS[] = {
     {"data", "DIR", false, "directory of recordings (default: the run's own)"},
-    {"target", "WHAT", false, "COLUMN of the labels file | annotation:aami | annotation:code | header:FIELD"},
+    {"target", "WHAT", false, "COLUMN of the labels file | annotation:aami | annotation:code | annotation:text | annotation:span | "
+                              "participants:FIELD | header:FIELD"},
     {"labels", "FILE", false, "CSV or TSV with a line per recording (default: the run's)"},
     {"key", "COLUMN", false, "its column that names the recording (default: the run's, else the first)"},
-    {"subject", "COLUMN", false, "its column that names the person; header; or 'recording': persons unknown (default: the run's)"},
+    {"subject", "COLUMN", false, "its column that names the person; 'header': as the files say; 'recording': persons unknown (default: what the run was given, else the header)"},
     {"split", "COLUMN", false, "test on a fixed part: COLUMN[:TRAIN:TEST] (default: the runs' own folds or split)"},
     {"folds", "K", false, "folds of people where the runs left nobody out (default 5)"},
     {"exclude", "RECORDING", true, "leave a recording out of training and test"},
@@ -40,6 +42,7 @@ static const sn_option OPTIONS[] = {
     {"ema", NULL, false, "the moving average of the weights"},
     {"transductive", NULL, false, "allow test people that pretraining saw; every row then says so"},
     {"name", "NAME", false, "RUN/probes/NAME.json (default: from the target)"},
+    {"force", NULL, false, "write over a result that other options gave"},
     {"threads", "N", false, "default: all cores"},
     {"json", NULL, false, "the result as one JSON object on standard output"},
     {NULL, NULL, false, NULL}};
@@ -130,6 +133,52 @@ static sn_status check_name(const char *name, sn_error *err) {
   return SN_OK;
 }
 
+/* All that changes the result, in the order of the list of options. */
+static void describe_options(const sn_args *args, char *text, size_t room) {
+  static const char *const NEUTRAL = "|name|json|threads|force|";
+  int used = snprintf(text, room, "%" PRId64 " run%s", sn_args_positionals(args), sn_args_positionals(args) == 1 ? "" : "s");
+  for (const sn_option *o = OPTIONS; o->name != NULL; o++) {
+    char word[32];
+    snprintf(word, sizeof word, "|%s|", o->name);
+    if (strstr(NEUTRAL, word) != NULL || !sn_args_has(args, o->name)) continue;
+    for (int64_t i = 0; i < sn_args_count(args, o->name) && used < (int)room - 1; i++) {
+      const char *value = o->value != NULL ? sn_args_nth(args, o->name, i) : NULL;
+      used += snprintf(text + used, room - (size_t)used, " --%s%s%s", o->name, value != NULL ? " " : "", value != NULL ? value : "");
+    }
+  }
+}
+
+/* A result that other options gave is not lost without a word. */
+typedef struct written {
+  const sn_probe_options *options;
+  char name[256], described[512];
+} written;
+
+static sn_status check_overwrite(void *user, sn_error *err) {
+  const written *w = user;
+  const sn_probe_options *o = w->options;
+  const char *name = w->name, *options = w->described;
+  for (int64_t r = 0; r < o->n_runs; r++) {
+    char file[256], *path = NULL;
+    const char *before = NULL;
+    sn_json *json = NULL;
+    sn_error unread;
+    snprintf(file, sizeof file, "probes/%.200s.json", name);
+    SN_TRY(sn_path_join(o->runs[r], file, &path, err));
+    const bool there = sn_path_exists(path);
+    if (there && sn_json_load(path, &json, &unread) == SN_OK && sn_json_get(json, "options") != NULL)
+      before = sn_json_as_string(sn_json_get(json, "options"));
+    sn_status status = SN_OK;
+    if (there && (before == NULL || strcmp(before, options) != 0))
+      status = sn_fail(err, SN_E_ARGUMENT, "%.80s is there from other options (%.100s): give this result another --name, or --force to "
+                       "write over it", path, before != NULL ? before : "not noted in it");
+    sn_json_destroy(json);
+    sn_free(path);
+    if (status != SN_OK) return status;
+  }
+  return SN_OK;
+}
+
 static sn_status save(const sn_probe_options *o, const char *name, const sn_string *json, sn_error *err) {
   char file[256];
   snprintf(file, sizeof file, "%.200s.json", name);
@@ -148,13 +197,11 @@ static sn_status save(const sn_probe_options *o, const char *name, const sn_stri
   return SN_OK;
 }
 
-static sn_status report(const sn_args *args, const sn_probe_options *o, const sn_probe_result *result, sn_error *err) {
+static sn_status report(const sn_args *args, const sn_probe_options *o, const char *name, const sn_probe_result *result,
+                        sn_error *err) {
   sn_string json = {0};
   sn_json_writer w;
-  char name[256];
   sn_status status;
-  default_name(o, name, sizeof name);
-  if (sn_args_has(args, "name")) snprintf(name, sizeof name, "%s", sn_args_get(args, "name"));
   sn_json_writer_init(&w, &json, 2);
   sn_probe_write_json(result, &w);
   SN_TRY_GOTO(sn_json_writer_finish(&w, err), done);
@@ -174,6 +221,7 @@ int sn_command_probe(int argc, char **argv) {
   sn_probe_options options;
   sn_probe_result *result = NULL;
   const char **runs = NULL, **excluded = NULL;
+  written out = {.options = &options};
   sn_error err;
   sn_status status;
   int code = 0;
@@ -189,8 +237,14 @@ int sn_command_probe(int argc, char **argv) {
   SN_TRY_GOTO(sn_alloc(&excluded, sn_args_count(args, "exclude"), sizeof *excluded, "recordings", &err), fail);
   SN_TRY_GOTO(parse(args, runs, excluded, &options, &err), fail);
   if (sn_args_has(args, "name")) SN_TRY_GOTO(check_name(sn_args_get(args, "name"), &err), fail);
+  if (options.target != NULL) default_name(&options, out.name, sizeof out.name);
+  if (sn_args_has(args, "name")) snprintf(out.name, sizeof out.name, "%s", sn_args_get(args, "name"));
+  describe_options(args, out.described, sizeof out.described);
+  if (!sn_args_has(args, "force")) options.ready = check_overwrite;
+  options.ready_user = &out;
   SN_TRY_GOTO(sn_probe_run(&options, &result, &err), fail);
-  SN_TRY_GOTO(report(args, &options, result, &err), fail);
+  snprintf(result->options, sizeof result->options, "%s", out.described);
+  SN_TRY_GOTO(report(args, &options, out.name, result, &err), fail);
   goto done;
 fail:
   code = sn_terminal_fail("probe", &err);

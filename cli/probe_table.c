@@ -40,7 +40,7 @@ static void print_cells(const sn_metric *shown, int n, const sn_interval *metric
     format_value(shown[i], d->value, sign, value);
     format_value(shown[i], d->low, sign, low);
     format_value(shown[i], d->high, sign, high);
-    if (isnan(d->value)) snprintf(cell, sizeof cell, "%s", value);
+    if (isnan(d->value) || isnan(d->low)) snprintf(cell, sizeof cell, "%s", value);
     else snprintf(cell, sizeof cell, "%s [%s, %s]", value, low, high);
     if (i + 1 < n) printf("  %-*s", CELL, cell);
     else printf("  %s", cell);
@@ -70,8 +70,18 @@ static void print_title(const sn_probe_result *r) {
   else
     printf("; linear probe, C of %d values%s by %" PRId64 " inner folds on %s\n", SN_PROBE_C,
          r->n_configurations > SN_PROBE_C ? " (and the pool of \"chosen\")" : "", r->n_inner_folds, sn_metric_name(r->metric));
+  if (sn_bootstrap_too_few(r->n_subjects, r->n_draws, r->n_redrawn)) {
+    printf("  no intervals: %" PRId64 " test %s, %" PRId64 " of %" PRId64 " draws without a class; they would say nothing of other %s\n\n",
+           r->n_subjects, unit, r->n_redrawn, r->n_draws + r->n_redrawn, unit);
+    return;
+  }
   printf("  95 %% intervals: bootstrap over %" PRId64 " %s, %" PRId64 " draws (%" PRId64 " drawn again)%s\n\n", r->n_subjects, unit,
          r->n_draws, r->n_redrawn, r->balanced ? "; class weights balanced" : "");
+}
+
+/* A number has no majority: its row is the training mean. */
+static const char *shown_name(const sn_probe_result *r, const char *encoder) {
+  return r->task == SN_TASK_REGRESSION && strcmp(encoder, "majority") == 0 ? "mean" : encoder;
 }
 
 static void print_rows(const sn_probe_result *r, const sn_metric *shown, int n) {
@@ -84,7 +94,7 @@ static void print_rows(const sn_probe_result *r, const sn_metric *shown, int n) 
     char name[48];
     if (strcmp(row->encoder, "random") == 0) continue;
     if (row->steps != NULL) snprintf(name, sizeof name, "%s, seed %" PRId64 "%s", row->encoder, row->seed, word);
-    else snprintf(name, sizeof name, "%s%s", row->encoder, word);
+    else snprintf(name, sizeof name, "%s%s", shown_name(r, row->encoder), word);
     /* The random encoders stand before the raw features: one line per pool, the mean of the seeds. */
     if (strcmp(row->encoder, "raw") == 0) {
       for (int64_t k = 0; k < r->n_means; k++) {
@@ -114,7 +124,7 @@ static void print_pairs(const sn_probe_result *r, const sn_metric *shown, int n)
     snprintf(name, sizeof name, "%s - %s", p->a, p->b);
     printf("  %-24s  %-13s", name, p->pool);
     print_cells(shown, n, p->metrics, true);
-    if ((d->low > 0 || d->high < 0) && !sn_probe_claims(r, d)) {
+    if (!sn_probe_claims(r, d) && r->n_subjects < SN_PROBE_MANY_UNITS && fabs(d->value) < SN_PROBE_SMALL_DIFFERENCE) {
       printf("  (not claimed)");
       small = true;
     }
@@ -134,7 +144,7 @@ static void print_folds(const sn_probe_result *r) {
     double sum = 0;
     int64_t n = 0;
     if (row->seed >= 0) snprintf(name, sizeof name, "%s, seed %" PRId64, row->encoder, row->seed);
-    else snprintf(name, sizeof name, "%s", row->encoder);
+    else snprintf(name, sizeof name, "%s", shown_name(r, row->encoder));
     printf("  %-24s  %-13s ", name, row->pool[0] != '\0' ? row->pool : "-");
     for (int64_t f = 0; f < r->n_folds; f++) {
       const double v = row->fold_values[f * SN_N_METRICS + r->metric];
@@ -176,6 +186,17 @@ static void print_by_k(const sn_probe_result *r) {
   printf("  -: more neighbours than training items\n");
 }
 
+/* Joined over folds, constants of each fold order the folds, and against their truth. */
+static bool below_chance(const sn_probe_result *r) {
+  for (int64_t i = 0; i < r->n_rows && r->n_folds > 1; i++) {
+    const sn_interval *m = r->rows[i].metrics;
+    if (strcmp(r->rows[i].encoder, "majority") != 0) continue;
+    if (r->task == SN_TASK_REGRESSION) return false;
+    return m[SN_METRIC_AUROC].value < 0.495 || m[SN_METRIC_AUROC_MACRO].value < 0.495;
+  }
+  return false;
+}
+
 static void print_notes(const sn_probe_result *r) {
   const sn_probe_row *first = &r->rows[0];
   bool any = false;
@@ -191,6 +212,8 @@ static void print_notes(const sn_probe_result *r) {
   for (int64_t f = 0; f < r->n_folds && first->steps != NULL; f++) printf(" %" PRId64, first->steps[f]);
   for (int64_t f = 0; f < r->n_folds && first->steps == NULL && !knn; f++) printf(" %.3g", first->folds[f].C);
   if (!knn) printf("; %" PRId64 " configuration%s tried\n", r->n_configurations, r->n_configurations == 1 ? "" : "s on inner folds");
+  if (below_chance(r))
+    printf("  majority: below chance, for a fold with more of a class to test on has fewer to train on, and its constant score is lower\n");
   if (r->leaked_subjects > 0)
     printf("  TRANSDUCTIVE: pretraining saw %" PRId64 " of the test %s\n", r->leaked_subjects, r->persons_unknown ? "recordings" : "people");
   else printf("  leakage: none of the test %s stands in pretraining (ids, and contents by %s checksum)\n",
@@ -201,7 +224,8 @@ static void print_notes(const sn_probe_result *r) {
   if (r->n_unconverged > 0) printf("  %" PRId64 " of %" PRId64 " fits did not reach the gradient goal\n", r->n_unconverged, r->n_fits);
   if (r->encoder_sha256[0] != '\0') printf("  encoder frozen: sha256 %.16s before and after; step", r->encoder_sha256);
   else printf("  from step");
-  printf(" %" PRId64 "; %.1f s\n", r->checkpoint_step, r->seconds);
+  if (r->steps_differ) printf("s of the runs %s: not the same\n", r->steps);
+  else printf(" %" PRId64 "; %.1f s\n", r->checkpoint_step, r->seconds);
 }
 
 void sn_probe_print_table(const sn_probe_result *r) {

@@ -174,6 +174,10 @@ sn_status sn_keyed_table_load(const sn_manifest *manifest, const char *path, con
   for (int64_t i = 0; i < t->table->n_rows; i++) {
     SN_TRY_GOTO(match_line(t, manifest, &paths, &bases, i, column, err), fail);
   }
+  if (t->table->n_rows == 0) {
+    status = sn_fail(err, SN_E_ARGUMENT, "%s: holds a header and no line below it: it labels no recording", path);
+    goto fail;
+  }
   if (t->n_unmatched == t->table->n_rows) {
     status = sn_fail(err, SN_E_ARGUMENT,
                      "%s: none of its %" PRId64

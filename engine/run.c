@@ -69,7 +69,11 @@ sn_status sn_run_config_create_with(const sn_config_entry *const *more, int64_t 
 
 sn_status sn_run_config_create(sn_config **out, sn_error *err) { return sn_run_config_create_with(NULL, 0, out, err); }
 
+/* A fold that is no fold is told before the data are looked at. */
 static sn_status check_labels(const sn_config *config, sn_error *err) {
+  const char *parts = sn_config_text(config, "data.fold");
+  int64_t fold, folds;
+  if (parts[0] != '\0') SN_TRY(sn_parse_fold(parts, &fold, &folds, err));
   static const char *const NEEDS[][2] = {{"data.train_part", "data.split"}, {"data.test_part", "data.split"},
                                          {"data.key", "data.labels"}, {"data.split", "data.labels"},
                                          {"data.stratify", "data.labels"}};

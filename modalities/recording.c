@@ -205,6 +205,12 @@ static sn_status open_in_folder(sn_folder *folder, const char *name, const sn_op
     }
   }
   if (best == NULL) {
+    char header[80];
+    snprintf(header, sizeof header, "%s.hea", stem_of(name, stem, sizeof stem));
+    if (sn_folder_has(folder, header))
+      return sn_fail_at(err, SN_E_FORMAT, 0, -1, NULL, "'%.80s' belongs to the record '%.60s' and holds annotations, if anything: see "
+                        "`sonde inspect %.60s --annotator %.20s --annotations`", name, stem, header,
+                        sn_path_extension(name)[0] == '.' ? sn_path_extension(name) + 1 : "NAME");
     if (sn_recording_needs_sidecar(name))
       return sn_fail_at(err, SN_E_FORMAT, 0, -1, NULL, "'%.80s' is a table or an array: beside it '%.60s.json' must state its \"rate\", "
                         "\"channels\" and \"units\" (docs/formats/array.md)", name, stem_of(name, stem, sizeof stem));
@@ -384,7 +390,7 @@ static sn_status check_values(const sn_recording *recording, int64_t channel, in
                       "channel '%s' has no calibration in its file (an empty range, or a gain of 0): its values cannot be given", c->name);
   return sn_fail_at(err, SN_E_UNSUPPORTED, -1, -1, c->name,
                     "channel '%s' has no known unit or calibration ('%s'): its values cannot be given; name a unit "
-                    "with --assume-unit",
+                    "with --assume-unit (in training: data.assume_unit)",
                     c->name, c->raw_unit);
 }
 

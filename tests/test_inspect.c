@@ -169,7 +169,7 @@ static void failures(void **state) {
       {"--json --stats", "w.hea", "corrupt", true},        {"--json --annotator none", "r.hea", "io", true},
       {"--json", "l.hea", "corrupt", false},
       {"--json", "absent.hea", "io", false},               {"--json", "r.atr", "format", false},
-      {"--json", ".", "format", false},                    {"--json --assume-unit parsec", "w.hea", NULL, true},
+      {"--json", ".", "format", false},                    {"--json --assume-unit uV", "w.hea", NULL, true},
   };
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     assert_int_equal(run(rows[i].arguments, rows[i].name), rows[i].code != NULL ? 1 : 0);
@@ -182,6 +182,7 @@ static void failures(void **state) {
   assert_int_equal(run("--values 0", "r.hea"), 2);
   assert_int_equal(run("--values 0:0", "r.hea"), 2);
   assert_int_equal(run("--jsom", "r.hea"), 2);
+  assert_int_equal(run("--json --assume-unit parsec", "w.hea"), 2);
   assert_int_equal(run("--help", "r.hea"), 0);
   assert_non_null(strstr(output, "--annotations"));
 }

@@ -192,7 +192,7 @@ static void test_knn(void **state) {
   }
   assert_int_equal(sn_json_kind(get(get(json, "protocol"), "class_weight")), SN_JSON_NULL);
   sn_json_destroy(json);
-  check_fails("probe a b --target sex --classifier knn", "k is 20, and there are 16 training items");
+  check_fails("probe a b --target sex --classifier knn --name other", "k is 20, and there are 16 training items");
   check_fails("probe a b --target sex --k 5", "--classifier knn only");
   check_fails("probe a b --target sex --classifier knn --k 5 --unweighted", "no class weights");
   check_fails("probe a b --target sex --classifier knn --k 0", "at least 1");

@@ -41,7 +41,7 @@ static sn_status set_unit(sn_recording *r, int64_t channel, const char *default_
   c->unit_assumed = c->unit_assumed && known;
   if (c->unit_assumed)
     return sn_recording_warn(r, "unit_absent", c->raw_name, err, "channel '%s': no unit, %s is assumed", c->raw_name,
-                             c->unit);
+                             c->raw_unit[0] == '\0' ? unit : options->assume_unit);
   if (!known)
     return sn_recording_warn(r, "unit_unknown", c->raw_name, err,
                              "channel '%s': %s%s%s: its values cannot be given in a unit", c->raw_name,
