@@ -155,7 +155,9 @@ sn_status sn_run_load_config_into(const char *run, sn_config *config, sn_error *
     sn_config *c = i < 0 ? config : sn_config_source(config, i);
     SN_TRY(look_where_begun(c, "data.dir", err));
     SN_TRY(look_where_begun(c, "data.labels", err));
+#ifndef SONDE_MINIMAL /* its key belongs to recordings */
     SN_TRY(look_where_begun(c, "data.store", err));
+#endif
   }
   return SN_OK;
 }

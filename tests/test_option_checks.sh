@@ -64,7 +64,7 @@ pretrain=("$sonde" pretrain --preset ecg-tiny --data cohort "${tiny[@]}" --out n
 refuses 2 'data.train_part .*data.split is not set' "${pretrain[@]}" --set data.train_part=DS1
 refuses 2 'data.key .*data.labels is not set' "${pretrain[@]}" --key x
 refuses 2 'train.milestones is not used' "${pretrain[@]}" --set train.milestones=0.5
-refuses 2 '--data is given twice' "${pretrain[@]}" --data cohort
+refuses 2 '--out is given twice' "${pretrain[@]}" --out other
 [ ! -e none/checkpoints ] || fail "a refused run was begun"
 if "$sonde" pretrain --settings > /dev/null; then
   printf '{"preset": "ecg-tiny"}' > preset.json
