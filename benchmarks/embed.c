@@ -12,6 +12,7 @@
 #include "core/fs.h"
 #include "core/text.h"
 #include "datasets/index.h"
+#include "datasets/store.h"
 #include "engine/run.h"
 
 typedef struct embedding_job {
@@ -256,10 +257,13 @@ done:
 sn_status sn_embedding_check_output(const char *path, sn_error *err) {
   const char *extension = sn_path_extension(path);
   sn_string beside = {0};
-  if (strcmp(extension, ".npy") != 0) return sn_check_output(path, "\x89HDF\r\n\x1a\n", "an HDF5 file", err);
+  if (strcmp(extension, ".npy") != 0) return sn_hdf5_check_output(path, "encoder_sha256", "features", "an embedding", err);
   SN_TRY(sn_check_output(path, "\x93NUMPY", "an NPY file", err));
   sn_status status = sn_string_printf(&beside, err, "%.*s.tsv", (int)(strlen(path) - 4), path);
   if (status == SN_OK) status = sn_check_output(beside.data, "recording\tsubject\t", "the table of an embedding", err);
+  if (status == SN_OK && sn_path_exists(path) && !sn_path_exists(beside.data)) /* an embedding is known by its table */
+    status = sn_fail(err, SN_E_ARGUMENT, "%s: is there without the table of an embedding, %s: it is not overwritten; choose "
+                     "another name, or remove it", path, beside.data);
   sn_string_free(&beside);
   return status;
 }
@@ -269,8 +273,8 @@ sn_status sn_embedding_write(const sn_embedding *e, const char *run, const char 
   SN_TRY(sn_embedding_check_output(path, err));
   if (strcmp(extension, ".h5") == 0 || strcmp(extension, ".hdf5") == 0) return write_h5(e, run, path, err);
   if (strcmp(extension, ".npy") == 0) {
-    SN_TRY(sn_npy_write_f32(path, e->features, e->n, e->width, err));
-    return write_tsv(e, path, err);
+    SN_TRY(write_tsv(e, path, err)); /* first: it marks what lies beside it as ours */
+    return sn_npy_write_f32(path, e->features, e->n, e->width, err);
   }
   return sn_fail(err, SN_E_ARGUMENT, "%s: expected a name ending in .h5, .hdf5 or .npy", path);
 }

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -66,12 +67,25 @@ static double address_space(void) {
 }
 #endif
 
+static void set_alarm(double seconds) {
+  sigset_t alarm_only;
+  if (!(seconds > 0)) return;
+  signal(SIGALRM, SIG_DFL);
+  sigemptyset(&alarm_only);
+  sigaddset(&alarm_only, SIGALRM);
+  sigprocmask(SIG_UNBLOCK, &alarm_only, NULL);
+  alarm((unsigned)fmin(ceil(seconds) + 1, 1e9)); /* the parent's own limit comes first */
+}
+
 static _Noreturn void be_the_child(sn_status (*work)(void *, sn_child_pipe *, sn_error *), void *context, int fd,
-                                   const sn_child_limits *limits) {
+                                   const sn_child_limits *limits, pid_t parent) {
   const int64_t end = END;
   sn_error error;
   sn_child_pipe pipe = {fd};
   memset(&error, 0, sizeof error);
+  /* It ends with its parent, and by itself should the parent be stopped. */
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) _exit(1);
+  set_alarm(limits->wall_s);
   signal(SIGPIPE, SIG_IGN); /* a parent that is gone is an error of write() */
   signal(SIGXCPU, SIG_DFL);
   limit(RLIMIT_CORE, 0);
@@ -79,6 +93,7 @@ static _Noreturn void be_the_child(sn_status (*work)(void *, sn_child_pipe *, sn
   if (limits->cpu_s > 0) limit(RLIMIT_CPU, ceil(limits->cpu_s));
 #ifndef SONDE_ASAN
   if (limits->memory > 0) limit(RLIMIT_AS, address_space() + (double)limits->memory);
+  limit(RLIMIT_NOFILE, 0); /* no file that a hostile one names can be opened */
 #endif
   sn_status status = work(context, &pipe, &error);
   bool sent =
@@ -162,7 +177,8 @@ static sn_status judge(const collector *c, const outcome *o, int wait_status, co
   }
   if (o->too_much)
     return sn_fail(err, SN_E_CORRUPT, "%s: unpacks to more than %lld bytes", what, (long long)limits->output);
-  if (c->late) return sn_fail(err, SN_E_CORRUPT, "%s: reading it takes longer than %g s", what, limits->wall_s);
+  if (c->late || (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGALRM))
+    return sn_fail(err, SN_E_CORRUPT, "%s: reading it takes longer than %g s", what, limits->wall_s);
   if (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGXCPU)
     return sn_fail(err, SN_E_CORRUPT, "%s: reading it takes more than %g s of processor time", what, limits->cpu_s);
   if (WIFSIGNALED(wait_status))
@@ -177,7 +193,7 @@ sn_status sn_child_run(sn_status (*work)(void *context, sn_child_pipe *pipe, sn_
   outcome o = {0};
   if (sn_alloc_should_fail() || pipe2(fds, O_CLOEXEC) != 0)
     return sn_fail(err, SN_E_MEMORY, "%s: no pipe can be made: %s", what, strerror(errno));
-  pid_t child = fork();
+  const pid_t self = getpid(), child = fork();
   if (child < 0) {
     close(fds[0]);
     close(fds[1]);
@@ -185,7 +201,7 @@ sn_status sn_child_run(sn_status (*work)(void *context, sn_child_pipe *pipe, sn_
   }
   if (child == 0) {
     close(fds[0]);
-    be_the_child(work, context, fds[1], limits);
+    be_the_child(work, context, fds[1], limits, self);
   }
   close(fds[1]);
   collector c = {.fd = fds[0], .deadline = limits->wall_s > 0 ? now() + limits->wall_s : 0};

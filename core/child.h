@@ -24,7 +24,8 @@ SN_MUST_CHECK sn_status sn_child_send(sn_child_pipe *pipe, const void *data, int
 /* Runs work(context, pipe, err) in a child. SN_OK: *out (sn_free) holds the *n bytes that it sent. A status that work
  * returned comes back with its message. SN_E_CORRUPT when the child died (signal, or a limit: the message says which),
  * sent too much, or did not end properly; SN_E_MEMORY when no process can be made. Descriptors and memory of the child
- * end with it, whatever happens. Core dumps and files are switched off in it. */
+ * end with it, whatever happens. Core dumps and files are switched off in it: it opens none (but under AddressSanitizer)
+ * and writes none. It is killed when the thread that asked for it ends, and a second after wall_s of itself. */
 SN_MUST_CHECK sn_status sn_child_run(sn_status (*work)(void *context, sn_child_pipe *pipe, sn_error *err),
                                      void *context, const char *what, const sn_child_limits *limits, void **out,
                                      int64_t *n, sn_error *err);

@@ -15,6 +15,7 @@
 #include "core/alloc.h"
 #include "core/json.h"
 #include "datasets/store_parts.h"
+#include "modalities/formats/hdf5_own.h"
 
 struct sn_store {
   char *path;
@@ -37,14 +38,18 @@ static sn_status corrupt(const char *path, const char *what, sn_error *err) {
   return sn_fail(err, SN_E_CORRUPT, "%s: not a prepared store, or damaged: %s", path, what);
 }
 
-/* Length of a dataset of one column (a vector) or more of the given class, -1 if it is not there or of another kind. */
+/* Length of a dataset of one column (a vector) or more of the given class, -1 if it is not there (a link to another file is
+ * not there), or of another kind, or has its values in other files. */
 static int64_t open_dataset(hid_t file, const char *name, H5T_class_t class, size_t size, hsize_t columns,
                             hid_t *dataset) {
+  sn_hdf5_own own;
   const int rank = columns > 1 ? 2 : 1;
   hsize_t dims[2] = {0, 0};
   int64_t n = -1;
-  *dataset = H5Dopen2(file, name, H5P_DEFAULT);
-  if (*dataset < 0) return -1;
+  *dataset = -1;
+  if (sn_hdf5_own_begin(&own, NULL) == SN_OK) *dataset = H5Dopen2(file, name, own.access);
+  sn_hdf5_own_end(&own);
+  if (*dataset < 0 || sn_hdf5_own_values(*dataset, "", name, NULL) != SN_OK) return -1;
   hid_t type = H5Dget_type(*dataset), space = H5Dget_space(*dataset);
   if (type >= 0 && space >= 0 && H5Tget_class(type) == class && H5Tget_size(type) == size &&
       H5Sget_simple_extent_ndims(space) == rank && H5Sget_simple_extent_dims(space, dims, NULL) == rank &&

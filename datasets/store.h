@@ -33,7 +33,11 @@ typedef struct sn_store_write_options {
   void *user;
 } sn_store_write_options;
 
-/* SN_E_ARGUMENT: a file is there that is not HDF5, and would be lost. sn_store_write asks it too. */
+/* SN_E_ARGUMENT: a file is there that is no HDF5 file with this attribute and this dataset at its root, by which a file
+ * of ours is known, and would be lost: most HDF5 files are somebody's recordings. `what`: such a file's name. */
+SN_MUST_CHECK sn_status sn_hdf5_check_output(const char *path, const char *attribute, const char *dataset, const char *what,
+                                             sn_error *err);
+/* The same of a prepared store. sn_store_write asks it too. */
 SN_MUST_CHECK sn_status sn_store_check_output(const char *path, sn_error *err);
 /* Conditions every ok line of the manifest and writes the store. A recording that cannot be used becomes a fault,
  * counted in *n_faults (may be NULL). SN_E_IO: not enough space (checked first), disk full. */

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
@@ -364,8 +365,21 @@ static int64_t bytes_needed(const writing *w) {
   return bytes;
 }
 
+sn_status sn_hdf5_check_output(const char *path, const char *attribute, const char *dataset, const char *what, sn_error *err) {
+  struct stat info;
+  SN_TRY(sn_check_output(path, "\x89HDF\r\n\x1a\n", what, err));
+  if (stat(path, &info) != 0 || info.st_size == 0) return SN_OK;
+  sn_store_prepare_hdf5();
+  const hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+  const bool ours = file >= 0 && H5Aexists(file, attribute) > 0 && H5Lexists(file, dataset, H5P_DEFAULT) > 0;
+  if (file >= 0) H5Fclose(file);
+  if (ours) return SN_OK;
+  return sn_fail(err, SN_E_ARGUMENT, "%s: is there and is not %s: it is not overwritten; choose another name, or remove it",
+                 path, what);
+}
+
 sn_status sn_store_check_output(const char *path, sn_error *err) {
-  return sn_check_output(path, "\x89HDF\r\n\x1a\n", "an HDF5 file", err);
+  return sn_hdf5_check_output(path, "key", "places", "a prepared store", err);
 }
 
 sn_status sn_store_write(const char *path, const sn_manifest *manifest, const sn_signal_options *signal,

@@ -1,10 +1,13 @@
 /* Work in a child process: what it sends, its errors, its limits. */
+#include <fcntl.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -101,8 +104,68 @@ static void its_limits(void **state) {
 #endif
 }
 
+/* The child of a process that is killed ends with it: its end of the pipe closes. */
+static sn_status holds(void *context, sn_child_pipe *pipe, sn_error *err) {
+  const char ready = 1;
+  if (write(*(int *)context, &ready, 1) != 1) return sn_fail(err, SN_E_IO, "no pipe");
+  while (pause() != 0) continue;
+  return SN_OK;
+}
+
+static void it_ends_with_its_parent(void **state) {
+  int fds[2];
+  char byte;
+  assert_int_equal(pipe(fds), 0);
+  const pid_t parent = fork();
+  assert_true(parent >= 0);
+  if (parent == 0) {
+    const sn_child_limits limits = {.wall_s = 600, .output = 1};
+    void *out;
+    int64_t n;
+    close(fds[0]);
+    _exit(sn_child_run(holds, &fds[1], "x", &limits, &out, &n, NULL) == SN_OK);
+  }
+  close(fds[1]);
+  assert_int_equal(read(fds[0], &byte, 1), 1);
+  kill(parent, SIGKILL);
+  assert_int_equal(waitpid(parent, NULL, 0), parent);
+  struct pollfd end = {.fd = fds[0], .events = POLLIN};
+  assert_int_equal(poll(&end, 1, 60000), 1);
+  assert_int_equal(read(fds[0], &byte, 1), 0);
+  close(fds[0]);
+}
+
+/* A parent that does not look (it is stopped, say) is not needed for the limit of time. */
+static sn_status tells_alarm(void *context, sn_child_pipe *pipe, sn_error *err) {
+  const unsigned left = alarm(0);
+  return sn_child_send(pipe, &left, sizeof left, err);
+}
+
+static sn_status opens(void *context, sn_child_pipe *pipe, sn_error *err) {
+  const int fd = open("/dev/null", O_RDONLY);
+  return sn_child_send(pipe, &fd, sizeof fd, err);
+}
+
+static void it_is_shut_in(void **state) {
+  unsigned *left;
+  int *fd;
+  int64_t n;
+  assert_int_equal(sn_child_run(tells_alarm, NULL, "x", &LIMITS, (void **)&left, &n, NULL), SN_OK);
+  assert_true(*left >= 1 && *left <= 6);
+  sn_free(left);
+#ifndef SONDE_ASAN
+  assert_int_equal(sn_child_run(opens, NULL, "x", &LIMITS, (void **)&fd, &n, NULL), SN_OK);
+  assert_int_equal(*fd, -1);
+  sn_free(fd);
+#else
+  (void)fd;
+  (void)opens;
+#endif
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(what_it_sends), cmocka_unit_test(its_errors),
-                                     cmocka_unit_test(its_limits)};
+                                     cmocka_unit_test(its_limits), cmocka_unit_test(it_ends_with_its_parent),
+                                     cmocka_unit_test(it_is_shut_in)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,6 +17,7 @@ sn_status sn_array_load_hdf5(const array_sidecar *s, sn_stream *stream, const ch
 
 #include "core/alloc.h"
 #include "modalities/formats/hdf5_image.h"
+#include "modalities/formats/hdf5_own.h"
 
 static const int64_t MOST_BYTES = (int64_t)4 << 30;
 
@@ -88,7 +89,7 @@ static sn_status describe(const job *j, hid_t dataset, description *d, hid_t *me
       return sn_fail(err, SN_E_CORRUPT, "'%s': '%s' is beyond 64 bits", j->name, j->dataset);
   }
   d->offset = -1;
-  if (H5Pget_layout(creation) == H5D_CONTIGUOUS && H5Pget_external_count(creation) == 0 && plain_bytes(type)) {
+  if (H5Pget_layout(creation) == H5D_CONTIGUOUS && plain_bytes(type)) {
     haddr_t address = H5Dget_offset(dataset);
     if (address != HADDR_UNDEF) d->offset = (int64_t)address;
   }
@@ -105,10 +106,16 @@ static sn_status look(void *context, sn_child_pipe *pipe, sn_error *err) {
   int64_t bytes;
   description d;
   void *numbers;
+  sn_hdf5_own own; /* what is left open ends with the process */
   memset(&d, 0, sizeof d);
   SN_TRY(sn_hdf5_open_image(j->bytes, j->n, j->name, &file, err));
-  hid_t dataset = H5Dopen2(file, j->dataset, H5P_DEFAULT);
-  if (dataset < 0) return sn_fail(err, SN_E_CORRUPT, "'%s' has no dataset '%s'", j->name, j->dataset);
+  SN_TRY(sn_hdf5_own_begin(&own, err));
+  hid_t dataset = H5Dopen2(file, j->dataset, own.access);
+  if (dataset < 0) {
+    SN_TRY(sn_hdf5_own_link(&own, j->name, j->dataset, err));
+    return sn_fail(err, SN_E_CORRUPT, "'%s' has no dataset '%s'", j->name, j->dataset);
+  }
+  SN_TRY(sn_hdf5_own_values(dataset, j->name, j->dataset, err));
   SN_TRY(describe(j, dataset, &d, &memory, &bytes, err));
   if (d.offset >= 0) return sn_child_send(pipe, &d, sizeof d, err);
   d.big_endian = false; /* as the library gives them */

@@ -26,6 +26,7 @@ sn_status sn_eeglab_convert_hdf5(const void *bytes, int64_t n, const char *name,
 #include "core/alloc.h"
 #include "core/text.h"
 #include "modalities/formats/hdf5_image.h"
+#include "modalities/formats/hdf5_own.h"
 
 static const int64_t MOST_BYTES = (int64_t)4 << 30; /* of one array: level 5 has 32 bits for it */
 enum { MOST_ELEMENTS = 1 << 22, FIELD = 32 };
@@ -35,6 +36,7 @@ typedef struct converter {
   int64_t n;
   const char *name;
   hid_t file;
+  sn_hdf5_own own;
 } converter;
 
 static sn_status damaged(const converter *c, const char *what, sn_error *err) {
@@ -88,6 +90,7 @@ static bool is_class(hid_t object, const char *class) {
 static sn_status dataset_shape(const converter *c, hid_t dataset, const char *what, int32_t dims[MAT_DIMS], int *n_dims,
                                int64_t *n, sn_error *err) {
   hsize_t extent[H5S_MAX_RANK];
+  SN_TRY(sn_hdf5_own_values(dataset, c->name, what, err));
   hid_t space = H5Dget_space(dataset), type = H5Dget_type(dataset);
   int rank = H5Sget_simple_extent_dims(space, extent, NULL);
   hssize_t count = H5Sget_simple_extent_npoints(space);
@@ -141,17 +144,22 @@ done:
   return status;
 }
 
-/* An object that may be absent, or something else than is asked for: -1. */
-static hid_t open_object(hid_t parent, const char *name, H5I_type_t wanted) {
-  if (H5Lexists(parent, name, H5P_DEFAULT) <= 0) return -1;
-  hid_t object = H5Oopen(parent, name, H5P_DEFAULT);
-  if (object < 0 || H5Iget_type(object) == wanted) return object;
-  H5Oclose(object);
-  return -1;
+/* An object that may be absent, or something else than is asked for: -1. A link out of the file is an error. */
+static sn_status open_object(const converter *c, hid_t parent, const char *name, H5I_type_t wanted, hid_t *object,
+                             sn_error *err) {
+  *object = -1;
+  if (H5Lexists(parent, name, c->own.access) <= 0) return sn_hdf5_own_link(&c->own, c->name, name, err);
+  *object = H5Oopen(parent, name, c->own.access);
+  if (*object < 0) return sn_hdf5_own_link(&c->own, c->name, name, err);
+  if (H5Iget_type(*object) == wanted) return SN_OK;
+  H5Oclose(*object);
+  *object = -1;
+  return SN_OK;
 }
 
 static sn_status put_variable(const converter *c, hid_t eeg, const char *name, sn_string *s, sn_error *err) {
-  hid_t dataset = open_object(eeg, name, H5I_DATASET);
+  hid_t dataset;
+  SN_TRY(open_object(c, eeg, name, H5I_DATASET, &dataset, err));
   if (dataset < 0) return SN_OK;
   sn_status status = put_dataset(c, dataset, name, name, s, err);
   H5Dclose(dataset);
@@ -170,7 +178,7 @@ typedef struct field_column {
 static sn_status open_column(const converter *c, hid_t group, field_column *column, sn_error *err) {
   int32_t dims[MAT_DIMS];
   int n_dims;
-  column->dataset = open_object(group, column->name, H5I_DATASET);
+  SN_TRY(open_object(c, group, column->name, H5I_DATASET, &column->dataset, err));
   if (column->dataset < 0) return SN_OK;
   hid_t type = H5Dget_type(column->dataset);
   const bool references = H5Tequal(type, H5T_STD_REF_OBJ) > 0;
@@ -203,7 +211,8 @@ static sn_status put_struct_array(const converter *c, hid_t eeg, const char *nam
   sn_string body = {0};
   const int32_t width = FIELD;
   int64_t n = 0;
-  hid_t group = open_object(eeg, name, H5I_GROUP);
+  hid_t group;
+  SN_TRY(open_object(c, eeg, name, H5I_GROUP, &group, err));
   if (group < 0) return SN_OK;
   for (int f = 0; f < n_fields; f++) {
     columns[f].name = fields[f];
@@ -234,7 +243,9 @@ static sn_status convert(void *context, sn_child_pipe *pipe, sn_error *err) {
   memset(head + 116, 0, 8);
   memcpy(head + 124, "\0\1IM", 4);
   SN_TRY(sn_hdf5_open_image(c->bytes, c->n, c->name, &c->file, err));
-  hid_t eeg = open_object(c->file, "EEG", H5I_GROUP);
+  hid_t eeg;
+  SN_TRY(sn_hdf5_own_begin(&c->own, err));
+  SN_TRY(open_object(c, c->file, "EEG", H5I_GROUP, &eeg, err));
   if (eeg < 0) eeg = c->file;
   SN_TRY(sn_string_append(&out, head, 128, err));
   for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
@@ -246,7 +257,7 @@ static sn_status convert(void *context, sn_child_pipe *pipe, sn_error *err) {
 
 sn_status sn_eeglab_convert_hdf5(const void *bytes, int64_t n, const char *name, void **out, int64_t *n_out,
                                  sn_error *err) {
-  converter c = {(void *)bytes, n, name, -1};
+  converter c = {.bytes = (void *)bytes, .n = n, .name = name, .file = -1};
   const sn_child_limits limits = {
       .memory = 8 * n + ((int64_t)4 << 30), .cpu_s = 300, .wall_s = 900, .output = 2 * MOST_BYTES};
   return sn_child_run(convert, &c, name, &limits, out, n_out, err);
