@@ -236,6 +236,7 @@ int sn_command_pretrain(int argc, char **argv) {
   const bool resume = sn_args_has(args, "resume");
   SN_TRY_GOTO(make_config(args, &config, &err), fail);
   SN_TRY_GOTO(choose_run(args, &run, &err), fail);
+  if (!resume) SN_TRY_GOTO(sn_run_check_place(config, run, &err), fail);
   sn_terminal_ignore_pipe();
   const sn_pretrain_options options = {.config = config,
                                        .run = run,

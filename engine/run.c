@@ -149,6 +149,10 @@ sn_status sn_run_load_config_into(const char *run, sn_config *config, sn_error *
   sn_status status = sn_path_exists(path)
                          ? sn_config_load(config, path, err)
                          : sn_fail(err, SN_E_IO, "%s: not a run folder: there is no config.yaml in it", run);
+  if (status == SN_OK) { /* a folder of another hand may lack what nothing stands in for */
+    status = sn_config_check_complete(config, err);
+    if (status != SN_OK) status = sn_error_prefix(err, status, "%s", path);
+  }
   sn_free(path);
   if (status != SN_OK) return status;
   for (int64_t i = -1; i < sn_config_sources(config); i++) {
@@ -192,6 +196,44 @@ bool sn_same_directory(const char *a, const char *b) {
   free(x);
   free(y);
   return same;
+}
+
+/* realpath of the part of `path` that exists; NULL when memory ran out. */
+static char *existing_part(const char *path) {
+  char *copy = malloc(strlen(path) + 2);
+  if (copy != NULL) strcpy(copy, path);
+  while (copy != NULL) {
+    char *real = realpath(copy, NULL);
+    if (real != NULL) {
+      free(copy);
+      return real;
+    }
+    char *slash = strrchr(copy, '/');
+    if (slash == NULL) strcpy(copy, strcmp(copy, ".") == 0 ? "/" : ".");
+    else slash[slash == copy] = '\0';
+  }
+  return NULL;
+}
+
+static bool lies_in(const char *path, const char *dir) {
+  char *inner = existing_part(path), *outer = realpath(dir, NULL);
+  const size_t n = outer != NULL ? strlen(outer) : 0;
+  const bool in = inner != NULL && outer != NULL && strncmp(inner, outer, n) == 0 &&
+                  (inner[n] == '\0' || inner[n] == '/' || strcmp(outer, "/") == 0);
+  free(inner);
+  free(outer);
+  return in;
+}
+
+sn_status sn_run_check_place(const sn_config *config, const char *run, sn_error *err) {
+  const int64_t n = sn_config_sources(config);
+  for (int64_t i = 0; i < (n > 0 ? n : 1); i++) {
+    const char *dir = sn_config_text(n > 0 ? sn_config_source(config, i) : config, "data.dir");
+    if (strcmp(dir, "synthetic") == 0 || !lies_in(run, dir)) continue;
+    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "out", "%s: a run's folder cannot lie in the directory of its data, %s: name "
+                      "another with --out", run, dir);
+  }
+  return SN_OK;
 }
 
 sn_status sn_run_choose_source(sn_config *config, const char *run, const char *data, sn_error *err) {

@@ -52,6 +52,9 @@ SN_MUST_CHECK sn_status sn_run_attach_stage(sn_source *source, const sn_config *
  * the source that lies in the directory `data`, or with those of the top level where none does.  SN_E_ARGUMENT: data is NULL.
  * A run over one data set stays as it is. */
 SN_MUST_CHECK sn_status sn_run_choose_source(sn_config *config, const char *run, const char *data, sn_error *err);
+/* SN_E_ARGUMENT: the run's folder would lie in the directory of the data (or of a source), or be it: what is written there
+ * would be taken for recordings, or lie among somebody's. Nothing is asked of a directory that is not there. */
+SN_MUST_CHECK sn_status sn_run_check_place(const sn_config *config, const char *run, sn_error *err);
 bool sn_same_directory(const char *a, const char *b);
 
 /* The same for one of several data sets: targets as the run's configuration asks for them, tokens by the source's own. */
