@@ -1,5 +1,6 @@
 #include "core/alloc.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,13 @@ bool sn_mul_ok(int64_t a, int64_t b, int64_t *product) {
 }
 
 bool sn_add_ok(int64_t a, int64_t b, int64_t *sum) { return a >= 0 && b >= 0 && !__builtin_add_overflow(a, b, sum); }
+
+bool sn_floor_ok(double x, int64_t *out) {
+  const double whole = floor(x);
+  if (!(fabs(whole) <= 0x1p62)) return false;
+  *out = (int64_t)whole;
+  return true;
+}
 
 static sn_status no_memory(const char *what, int64_t count, int64_t size, sn_error *err) {
   return sn_fail(err, SN_E_MEMORY, "out of memory for %s: %lld x %lld bytes", what, (long long)count, (long long)size);

@@ -11,6 +11,8 @@
 /* a*b and a+b of non-negative sizes; false when the result does not fit in int64_t or an operand is negative. */
 bool sn_mul_ok(int64_t a, int64_t b, int64_t *product);
 bool sn_add_ok(int64_t a, int64_t b, int64_t *sum);
+/* *out = floor(x); false, and *out untouched, when x is NaN or that is beyond 2^62: a plain conversion would be undefined. */
+bool sn_floor_ok(double x, int64_t *out);
 
 /* *out = zero-filled memory for count * size bytes (never NULL on SN_OK: a count of 0 gives one byte).
  * SN_E_MEMORY on overflow or exhaustion, naming `what`.  Free with sn_free. */

@@ -414,7 +414,8 @@ sn_status sn_json_load(const char *path, sn_json **out, sn_error *err) {
   sn_status status = SN_OK;
   SN_TRY_GOTO(sn_stream_open(path, &stream, err), done);
   SN_TRY_GOTO(sn_stream_read_all(stream, MAX_FILE, &text, &n, err), done);
-  status = sn_json_parse(text, n, path, out, err);
+  const int64_t mark = n >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; /* may be ignored (RFC 8259, 8.1) */
+  status = sn_json_parse(text + mark, n - mark, path, out, err);
 done:
   sn_free(text);
   sn_stream_close(stream);

@@ -196,6 +196,10 @@ sn_status sn_bids_table(const sn_bids_place *place, const char *ending, sn_table
   if (files.n > 0) {
     SN_TRY_GOTO(sn_path_join(place->root, files.paths[0], &full, err), done);
     SN_TRY_GOTO(sn_table_load(full, '\t', true, out, err), done);
+    for (int64_t i = 0; i < (*out)->n_rows * (*out)->n_columns; i++) {
+      char *cell = (*out)->cells[i], *text = sn_trim(cell); /* a blank behind "bad" changes nothing */
+      memmove(cell, text, strlen(text) + 1);
+    }
     status = note_file(place, files.paths[0], err);
   }
 done:
@@ -290,6 +294,15 @@ static void subject_of(const char *path, char *out, size_t room) {
   snprintf(out, room, "%.*s", (int)strcspn(path + 4, "/_."), path + 4);
 }
 
+/* What the person's line states, into *age (NaN: nothing) and sex. */
+static void read_person(const sn_table *table, int64_t line, double *age, char sex[2]) {
+  const char *cell = sn_bids_cell(table, line, "age"), *letter = sn_bids_cell(table, line, "sex");
+  double years;
+  *age = cell != NULL && sn_parse_f64(cell, false, &years) && years >= 0 && years <= 130 ? years : (double)NAN;
+  if (letter == NULL) letter = sn_bids_cell(table, line, "gender");
+  snprintf(sex, 2, "%s", letter == NULL || strchr("FfMm", letter[0]) == NULL ? "" : strchr("Ff", letter[0]) ? "F" : "M");
+}
+
 static sn_status apply_participant(const sn_bids_place *place, sn_error *err) {
   sn_recording *r = place->recording;
   char subject[sizeof r->subject_id], id[sizeof r->subject_id + 4];
@@ -300,19 +313,28 @@ static sn_status apply_participant(const sn_bids_place *place, sn_error *err) {
   if (place->participants->fault[0] != '\0')
     return sn_recording_warn(r, "sidecar_participant", "participants.tsv", err, "%s", place->participants->fault);
   snprintf(id, sizeof id, "sub-%s", subject);
-  bool found = table == NULL;
-  for (int64_t i = 0; table != NULL && i < table->n_rows && !found; i++) {
-    const char *cell = sn_bids_cell(table, i, "participant_id"), *age, *sex;
-    found = cell != NULL && (strcmp(cell, id) == 0 || strcmp(cell, subject) == 0);
-    if (!found) continue;
-    double years;
-    age = sn_bids_cell(table, i, "age");
-    if (age != NULL && sn_parse_f64(age, false, &years) && years >= 0 && years < 150) r->age_years = years;
-    sex = sn_bids_cell(table, i, "sex");
-    if (sex == NULL) sex = sn_bids_cell(table, i, "gender");
-    if (sex != NULL && strchr("FfMm", sex[0]) != NULL) snprintf(r->sex, sizeof r->sex, "%s", strchr("Ff", sex[0]) ? "F" : "M");
+  int64_t line = -1;
+  double age = NAN;
+  char sex[2] = "";
+  for (int64_t i = 0; table != NULL && i < table->n_rows; i++) {
+    const char *cell = sn_bids_cell(table, i, "participant_id");
+    double other_age;
+    char other_sex[2];
+    if (cell == NULL || (strcmp(cell, id) != 0 && strcmp(cell, subject) != 0)) continue;
+    read_person(table, i, &other_age, other_sex);
+    const bool same = strcmp(sex, other_sex) == 0 && (age == other_age || (isnan(age) && isnan(other_age)));
+    if (line >= 0 && !same)
+      return sn_recording_warn(r, "sidecar_participant", id, err,
+                               "participants.tsv: lines %lld and %lld are both of this person and differ: no age and sex are taken",
+                               (long long)table->lines[line], (long long)table->lines[i]);
+    if (line >= 0) continue;
+    line = i;
+    age = other_age;
+    memcpy(sex, other_sex, sizeof sex);
   }
-  if (found) return SN_OK;
+  if (!isnan(age)) r->age_years = age;
+  if (sex[0] != '\0') snprintf(r->sex, sizeof r->sex, "%s", sex);
+  if (line >= 0 || table == NULL) return SN_OK;
   return sn_recording_warn(r, "sidecar_participant", id, err, "participants.tsv has no line for this person");
 }
 

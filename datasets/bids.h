@@ -15,7 +15,8 @@
  * POSITIONS.  electrodes.tsv in metres, millimetres or centimetres by coordsystem.json.  Into the head frame: by the
  * landmarks (NAS, LPA, RPA) where the file states them in the same system, exactly; else the named systems CapTrak and
  * ElektaNeuromag as they are, CTF and 4DBti and EEGLAB by turning x to the front; other systems give no positions
- * ("sidecar_coordinates").
+ * ("sidecar_coordinates"). Warned of and without a place are: more than 0.5 m from the middle; a scalp whose electrodes
+ * lie within 2 cm, or at one point; what is no three numbers. A table that names no channel is warned of.
  *
  * Source: Brain Imaging Data Structure 1.9, sections Common principles, EEG, MEG, Task events. */
 #ifndef SN_DATASETS_BIDS_H
@@ -41,7 +42,7 @@ const char *sn_bids_datatype(const char *path);
 /* Whether a file lies where no recordings are: derivatives/ and the like. */
 bool sn_bids_outside(const char *path);
 bool sn_bids_is_sidecar(const char *path); /* by its extension: .tsv, .json */
-/* A line of .bidsignore against a path (the syntax of .gitignore without "**" inside a name). */
+/* A line of .bidsignore against a path (the syntax of .gitignore without "**" inside a name; '!' is the caller's). */
 bool sn_bids_ignored(const char *pattern, const char *path);
 
 /* participants.tsv at the root, read once. fault: why it cannot be used, "" when it can, or is not there. */

@@ -100,6 +100,14 @@ static sn_status set_unit(const sn_bids_place *place, sn_channel *c, const char 
                            "channels.tsv says %s, the file %s: the file's unit is used", stated, c->raw_unit);
 }
 
+static sn_status check_rate(sn_recording *r, int64_t channel, const char *stated, sn_error *err) {
+  double value;
+  const double rate = sn_recording_rate(r, channel);
+  if (stated == NULL || !sn_parse_f64(stated, false, &value) || fabs(value - rate) <= 1e-3 * rate) return SN_OK;
+  return sn_recording_warn(r, "sidecar_rate", r->channels[channel].name, err,
+                           "channels.tsv says %g Hz, the file %g Hz; the file's is used", value, rate);
+}
+
 sn_status sn_bids_channels(const sn_bids_place *place, sn_error *err) {
   sn_recording *r = place->recording;
   sn_table *table = NULL;
@@ -120,6 +128,7 @@ sn_status sn_bids_channels(const sn_bids_place *place, sn_error *err) {
     matched++;
     if (type != NULL) status = set_type(place, &r->channels[c], type, err);
     if (status == SN_OK && unit != NULL) status = set_unit(place, &r->channels[c], unit, err);
+    if (status == SN_OK) status = check_rate(r, c, sn_bids_cell(table, i, "sampling_frequency"), err);
     if (state != NULL && sn_equal_nocase(state, "bad")) r->channels[c].bad = true;
   }
   if (status == SN_OK && matched < r->n_channels)
@@ -174,31 +183,82 @@ static const char *json_text(const sn_bids_json *json, const char *a, const char
   return item != NULL ? sn_json_as_string(item) : NULL;
 }
 
+/* Beyond it no electrode of a head lies; and four of a scalp lie further apart than the least. */
+static const double MOST_M = 0.5, LEAST_M = 0.02;
+
+/* The place that a line states, in the head's frame. *any: it states something, if not a place. */
+static bool place_of(const sn_table *table, int64_t line, const sn_head_frame *f, double scale, double out[3], bool *any) {
+  static const char *const AXES[3] = {"x", "y", "z"};
+  double p[3];
+  bool all = true;
+  *any = false;
+  for (int k = 0; k < 3; k++) {
+    const char *cell = sn_bids_cell(table, line, AXES[k]);
+    *any = *any || cell != NULL;
+    all = cell != NULL && sn_parse_f64(cell, false, &p[k]) && all;
+    if (all) p[k] *= scale;
+  }
+  if (!all) return false;
+  sn_head_frame_point(f, p, out);
+  return isfinite(out[0]) && isfinite(out[1]) && isfinite(out[2]);
+}
+
+/* How far apart the electrodes of a scalp are that the table places: the longest side of the box around them; their number. */
+static double extent_of(const sn_recording *r, const sn_table *table, const sn_head_frame *f, double scale, int64_t *n) {
+  double low[3] = {INFINITY, INFINITY, INFINITY}, high[3] = {-INFINITY, -INFINITY, -INFINITY}, p[3];
+  *n = 0;
+  for (int64_t i = 0; i < table->n_rows; i++) {
+    const char *name = sn_bids_cell(table, i, "name");
+    const int64_t c = name != NULL ? find_channel(r, name) : -1;
+    bool any;
+    if (c < 0 || r->channels[c].kind == SN_SENSOR_ECOG || !place_of(table, i, f, scale, p, &any)) continue;
+    for (int k = 0; k < 3; k++) {
+      low[k] = fmin(low[k], p[k]);
+      high[k] = fmax(high[k], p[k]);
+    }
+    ++*n;
+  }
+  return *n > 0 ? fmax(high[0] - low[0], fmax(high[1] - low[1], high[2] - low[2])) : 0;
+}
+
+static sn_status place_electrode(sn_recording *r, int64_t c, const double p[3], sn_error *err) {
+  sn_channel *channel = &r->channels[c];
+  const double far = sqrt(sn_dot3(p, p));
+  if (!(far <= MOST_M))
+    return sn_recording_warn(r, "sidecar_coordinates", channel->name, err,
+                             "electrodes.tsv: %.3g m from the middle between the ears: it gets no place; is the unit right?", far);
+  for (int k = 0; k < 3; k++) channel->position_m[k] = p[k];
+  channel->has_position = true;
+  channel->frame = SN_FRAME_HEAD;
+  channel->position_from = SN_POSITION_SIDECAR;
+  if (far <= 0.3 && far >= 1e-6) return SN_OK;
+  return sn_recording_warn(r, "sidecar_coordinates", channel->name, err,
+                           "electrodes.tsv: %.3g m from the middle between the ears: is the unit right?", far);
+}
+
 static sn_status place_electrodes(const sn_bids_place *place, const sn_table *table, const sn_head_frame *f, double scale,
                                   sn_error *err) {
-  static const char *const AXES[3] = {"x", "y", "z"};
+  sn_recording *r = place->recording;
+  int64_t n_scalp, n_matched = 0;
+  const double extent = extent_of(r, table, f, scale, &n_scalp);
+  if ((n_scalp >= 4 && extent < LEAST_M) || (n_scalp >= 2 && extent <= 0))
+    return sn_recording_warn(r, "sidecar_coordinates", "", err,
+                             "electrodes.tsv is not used: its %lld electrodes lie within %.3g m; is the unit right?",
+                             (long long)n_scalp, extent);
   for (int64_t i = 0; i < table->n_rows; i++) {
     const char *name = sn_bids_cell(table, i, "name");
     double p[3];
-    bool all = name != NULL;
-    for (int k = 0; k < 3 && all; k++) {
-      const char *cell = sn_bids_cell(table, i, AXES[k]);
-      all = cell != NULL && sn_parse_f64(cell, false, &p[k]);
-      if (all) p[k] *= scale;
-    }
-    const int64_t c = all ? find_channel(place->recording, name) : -1;
+    bool any;
+    const int64_t c = name != NULL ? find_channel(r, name) : -1;
     if (c < 0) continue; /* reference and ground electrodes have places but no channels */
-    sn_channel *channel = &place->recording->channels[c];
-    sn_head_frame_point(f, p, channel->position_m);
-    channel->has_position = true;
-    channel->frame = SN_FRAME_HEAD;
-    channel->position_from = SN_POSITION_SIDECAR;
-    const double far = sqrt(sn_dot3(channel->position_m, channel->position_m));
-    if (far > 0.3 || far < 1e-6)
-      SN_TRY(sn_recording_warn(place->recording, "sidecar_coordinates", channel->name, err,
-                               "electrodes.tsv: %.3g m from the middle between the ears: is the unit right?", far));
+    n_matched++;
+    if (place_of(table, i, f, scale, p, &any)) SN_TRY(place_electrode(r, c, p, err));
+    else if (any)
+      SN_TRY(sn_recording_warn(r, "sidecar_coordinates", r->channels[c].name, err,
+                               "electrodes.tsv: x, y and z are not three numbers: it gets no place"));
   }
-  return SN_OK;
+  if (n_matched > 0 || table->n_rows == 0) return SN_OK;
+  return sn_recording_warn(r, "sidecar_coordinates", "", err, "electrodes.tsv names none of the file's channels");
 }
 
 sn_status sn_bids_electrodes(const sn_bids_place *place, sn_error *err) {
@@ -244,6 +304,7 @@ sn_status sn_bids_events(const sn_bids_place *place, sn_error *err) {
     const char *onset = sn_bids_cell(table, i, "onset"), *duration = sn_bids_cell(table, i, "duration");
     const char *text = sn_bids_cell(table, i, "trial_type"), *value = sn_bids_cell(table, i, "value");
     sn_annotation a = {.channel = -1, .duration_s = NAN};
+    bool keep;
     if (onset == NULL || !sn_parse_f64(onset, false, &a.onset_s)) {
       SN_TRY_GOTO(sn_recording_warn(r, "sidecar_event", onset != NULL ? onset : "n/a", err,
                                     "events.tsv line %lld: no onset in seconds; left out", (long long)table->lines[i]), done);
@@ -251,8 +312,10 @@ sn_status sn_bids_events(const sn_bids_place *place, sn_error *err) {
     }
     if (duration != NULL && !(sn_parse_f64(duration, false, &a.duration_s) && a.duration_s >= 0)) a.duration_s = NAN;
     if (text == NULL) text = value;
-    a.sample = (int64_t)floor(a.onset_s * list->rate + 0.5);
-    snprintf(a.code, sizeof a.code, "%s", value != NULL ? value : "");
+    snprintf(a.code, sizeof a.code, "%s", value != NULL ? value : text != NULL ? text : "");
+    SN_TRY_GOTO(sn_recording_place_event(r, "events.tsv", &a, &keep, err), done);
+    if (value == NULL) a.code[0] = '\0';
+    if (!keep) continue;
     SN_TRY_GOTO(sn_annotations_add(list, &capacity, &a, text, err), done);
     for (int64_t k = list->n - 1; k > 0 && list->items[k - 1].onset_s > list->items[k].onset_s; k--) {
       const sn_annotation later = list->items[k - 1]; /* tables are nearly always in order */

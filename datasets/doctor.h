@@ -16,6 +16,7 @@
  *   duplicate           recordings with the same checksum; duplicate_person: of different persons
  *   person_spelling     persons whose ids differ only in case, leading zeros or "sub-"
  *   participant_twice, participant_without_recording    of participants.tsv
+ *   participant_age     its ages below 0 or above 130
  *   labels              a table that names recordings that are not there, or leaves some out
  * Channels that are marked bad are not judged.
  * Notes: short (no stretch as long as a window), reader_... (any other warning of a reader), unit_assumed, gaps, bad_channels, rates, channel_sets, no_person. */

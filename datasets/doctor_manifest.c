@@ -110,6 +110,7 @@ static sn_status participants(sn_doctor_report *report, const sn_manifest *m, sn
     return sn_doctor_note(report, "labels", true, "tables that do not fit", 1, err, "%s", fault.message);
   }
   SN_TRY(status);
+  const int64_t ages = table != NULL ? sn_table_column(table, "age") : -1;
   for (int64_t i = 0; table != NULL && i < table->n_rows && status == SN_OK; i++) {
     const char *id = table->cells[i * table->n_columns];
     for (int64_t k = 0; k < i && status == SN_OK; k++)
@@ -118,6 +119,10 @@ static sn_status participants(sn_doctor_report *report, const sn_manifest *m, sn
     if (status == SN_OK && !person_is_there(m, id))
       status = sn_doctor_note(report, "participant_without_recording", true, "persons in participants.tsv without a recording", 1, err,
                               "%s", id);
+    double age;
+    const char *cell = ages >= 0 ? table->cells[i * table->n_columns + ages] : "";
+    if (status == SN_OK && sn_parse_f64(cell, false, &age) && !(age >= 0 && age <= 130))
+      status = sn_doctor_note(report, "participant_age", true, "ages in participants.tsv that nobody has", 1, err, "%s: %.40s", id, cell);
   }
   sn_table_destroy(table);
   return status;

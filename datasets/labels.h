@@ -33,7 +33,7 @@ typedef struct sn_label_options {
   sn_label_task task;
   const char *classes; /* "N,A": only these, the others are dropped and counted; NULL: all */
   int64_t least_items; /* multi-label: codes with fewer positive items are left out (counted); 0 and 1: none is */
-  double window_s;     /* annotations: length of an item, centred; 0: 1 s */
+  double window_s;     /* annotations: length of an item, centred, at least 1 ms; 0: 1 s */
   int64_t n_threads;   /* reading headers and annotations; 0: the caller's thread */
 } sn_label_options;
 

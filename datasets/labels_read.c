@@ -103,6 +103,21 @@ static int64_t find_participant(const sn_table *table, const char *subject) {
   return n_alike == 1 ? alike : -1;
 }
 
+/* A second line of the same person that states something else: which one is right nobody can tell. */
+static sn_status check_one_line(const sn_table *table, int64_t line, int64_t column, sn_error *err) {
+  const char *id = table->cells[line * table->n_columns], *cell = table->cells[line * table->n_columns + column];
+  if (strncmp(id, "sub-", 4) == 0) id += 4;
+  for (int64_t i = 0; i < table->n_rows; i++) {
+    const char *other = table->cells[i * table->n_columns], *its = table->cells[i * table->n_columns + column];
+    if (strncmp(other, "sub-", 4) == 0) other += 4;
+    if (i == line || strcmp(other, id) != 0 || strcmp(its, cell) == 0) continue;
+    return sn_fail_at(err, SN_E_ARGUMENT, -1, table->lines[i], table->columns[column],
+                      "participants.tsv: lines %" PRId64 " and %" PRId64 " are both of '%s' and differ in '%s': '%.60s' and '%.60s'",
+                      table->lines[line], table->lines[i], id, table->columns[column], cell, its);
+  }
+  return SN_OK;
+}
+
 static sn_status read_participants(const sn_manifest *manifest, const char *name, sn_raw_labels *out, sn_error *err) {
   char *path = NULL;
   sn_table *table = NULL;
@@ -123,9 +138,11 @@ static sn_status read_participants(const sn_manifest *manifest, const char *name
     if (status == SN_OK) status = sn_manifest_unescape(subject, err);
     if (status == SN_OK) {
       const int64_t line = subject[0] != '\0' ? find_participant(table, subject) : -1;
+      if (line >= 0) status = check_one_line(table, line, column, err);
       const char *reason = subject[0] == '\0' ? "person unknown" : line < 0 ? "person not in participants.tsv" : NULL;
-      status = add_raw(out, i, -1, 0, duration_of(manifest, i),
-                       line >= 0 ? table->cells[line * table->n_columns + column] : NULL, reason, err);
+      if (status == SN_OK)
+        status = add_raw(out, i, -1, 0, duration_of(manifest, i),
+                         line >= 0 ? table->cells[line * table->n_columns + column] : NULL, reason, err);
     }
     sn_free(subject);
   }
@@ -138,7 +155,7 @@ static sn_status read_participants(const sn_manifest *manifest, const char *name
 /* What of an annotation is the label, and which stretch it is of. */
 typedef enum annotation_use { USE_AAMI = 0, USE_CODE, USE_TEXT, USE_SPAN } annotation_use;
 static const char *const USES[] = {"aami", "code", "text", "span"};
-enum { N_USES = sizeof USES / sizeof USES[0] };
+enum { N_USES = sizeof USES / sizeof USES[0], MOST_WINDOWS = 1 << 24 };
 
 typedef struct reading {
   const sn_manifest *manifest;
@@ -204,6 +221,28 @@ static sn_status add_window(reading *r, int64_t row, const sn_recording *recordi
   return add_raw(&r->lists[row], row, segment, start_s, window_s, reason == NULL ? name : NULL, reason, err);
 }
 
+/* Windows end to end within an annotation. Those that lie outside the recording as a whole are counted, not gone through:
+ * a stated duration has no bound. */
+static sn_status add_span(reading *r, int64_t row, const sn_recording *recording, const sn_annotation *a, double window,
+                          const char *text, sn_error *err) {
+  if (recording->n_segments == 0) return SN_OK;
+  const sn_segment *last = &recording->segments[recording->n_segments - 1];
+  const double end_s = last->start_s + (double)last->n_frames * (double)recording->rate_den / (double)recording->rate_num;
+  const double whole = floor(a->duration_s / window + 1e-9);
+  const double within = fmin(whole, ceil((end_s - a->onset_s) / window)), before = floor(-a->onset_s / window);
+  int64_t first = 0, end = 0, outside = 0;
+  if (!sn_floor_ok(fmin(fmax(before, 0), fmax(within, 0)), &first) || !sn_floor_ok(fmax(within, 0), &end)) first = end = 0;
+  if (end - first > MOST_WINDOWS - r->lists[row].n)
+    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "window", "%s: more than %d windows of %g s within its annotations: longer "
+                      "ones are needed", r->manifest->rows[row].path, MOST_WINDOWS, window);
+  for (int64_t k = first; k < end; k++)
+    SN_TRY(add_window(r, row, recording, a->onset_s + (double)k * window, window, text, err));
+  if (!sn_floor_ok(fmin(whole - (double)(end - first), 1e15), &outside) || outside <= 0) return SN_OK;
+  SN_TRY(add_raw(&r->lists[row], row, -1, 0, 0, NULL, "window over the recording's edge", err));
+  r->lists[row].items[r->lists[row].n - 1].n_dropped = outside;
+  return SN_OK;
+}
+
 static sn_status take_annotation(reading *r, int64_t row, const sn_recording *recording, const sn_annotation *a,
                                  sn_error *err) {
   const double window = r->options->window_s > 0 ? r->options->window_s : 1.0;
@@ -218,10 +257,7 @@ static sn_status take_annotation(reading *r, int64_t row, const sn_recording *re
   if (!(a->duration_s >= window)) {
     return add_raw(&r->lists[row], row, -1, 0, 0, NULL, "annotation shorter than a window", err);
   }
-  const int64_t n = (int64_t)floor(a->duration_s / window + 1e-9);
-  for (int64_t k = 0; k < n; k++)
-    SN_TRY(add_window(r, row, recording, a->onset_s + (double)k * window, window, text, err));
-  return SN_OK;
+  return add_span(r, row, recording, a, window, text, err);
 }
 
 static sn_status read_annotations(reading *r, int64_t row, const sn_recording *recording, sn_error *err) {
@@ -308,6 +344,8 @@ sn_status sn_labels_read(const sn_manifest *manifest, const sn_keyed_table *tabl
                          sn_raw_labels *out, sn_error *err) {
   const char *target = options->target;
   reading r = {.manifest = manifest, .options = options};
+  if (options->window_s != 0 && !(options->window_s >= 0.001 && options->window_s <= 1e9))
+    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "window", "windows of %g s: at least 0.001 s", options->window_s);
   if (strncmp(target, "header:", 7) == 0 && target[7] != 0) {
     r.field = target + 7;
     return read_recordings(&r, out, err);

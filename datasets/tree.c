@@ -187,8 +187,12 @@ const char *sn_tree_leaves_out(sn_tree *tree, const char *path) {
   if (sn_hypnogram_of_psg(path, NULL, NULL)) return "sidecar";
   if (!tree->bids) return NULL;
   if (sn_bids_outside(path)) return "derivatives";
-  for (int64_t i = 0; i < tree->n_ignored; i++)
-    if (sn_bids_ignored(tree->ignored[i], path)) return ".bidsignore";
+  bool ignored = false;
+  for (int64_t i = 0; i < tree->n_ignored; i++) { /* the last line that fits counts; '!' takes out again, as in .gitignore */
+    const bool again = tree->ignored[i][0] == '!';
+    if (sn_bids_ignored(tree->ignored[i] + again, path)) ignored = !again;
+  }
+  if (ignored) return ".bidsignore";
   return sn_bids_datatype(path) != NULL ? NULL : "sidecar";
 }
 

@@ -117,14 +117,16 @@ static sn_status tuh_line(char *line, bool csv, sn_recording *r, sn_annotations 
     field[n++] = sn_trim(part);
   sn_annotation a = {.channel = -1};
   double stop;
+  bool keep;
   if (n < (csv ? 4 : 3) || !sn_parse_f64(field[csv ? 1 : 0], false, &a.onset_s) ||
       !sn_parse_f64(field[csv ? 2 : 1], false, &stop) || !(stop >= a.onset_s))
     return SN_OK; /* the header line, the version, a comment */
   if (csv) a.channel = (int32_t)channel_named(r, field[0]);
   a.duration_s = stop - a.onset_s;
-  a.sample = (int64_t)floor(a.onset_s * list->rate + 0.5);
   const char *label = field[csv ? 3 : 2];
   snprintf(a.code, sizeof a.code, "%s", label);
+  SN_TRY(sn_recording_place_event(r, "the table of events", &a, &keep, err));
+  if (!keep) return SN_OK;
   return sn_annotations_add(list, capacity, &a, label, err);
 }
 

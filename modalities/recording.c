@@ -12,6 +12,7 @@
 #include "core/fs.h"
 #include "core/text.h"
 #include "modalities/formats/known_kinds.h"
+#include "modalities/signal/event.h"
 
 #define SN_FORMAT(name) extern const sn_format sn_format_##name;
 #include "modalities/formats/formats.def"
@@ -477,6 +478,21 @@ double sn_recording_duration(const sn_recording *recording) {
   return frames == 0 ? 0 : (double)frames * (double)recording->rate_den / (double)recording->rate_num;
 }
 
+sn_status sn_recording_place_event(sn_recording *r, const char *source, sn_annotation *event, bool *keep, sn_error *err) {
+  const double rate = (double)r->rate_num / (double)r->rate_den;
+  const sn_segment *last = r->n_segments > 0 ? &r->segments[r->n_segments - 1] : NULL;
+  const double end_s = last != NULL ? last->start_s + (double)last->n_frames / rate : 0;
+  *keep = event->onset_s >= 0 ? event->onset_s < end_s : event->onset_s + event->duration_s > 0;
+  event->sample = sn_event_index(event->onset_s, rate);
+  if (event->onset_s < 0)
+    return sn_recording_warn(r, "annotation_before_start", event->code, err, "%s: event '%s' at %.9g s begins before the recording%s",
+                             source, event->code, event->onset_s, *keep ? "" : " and is left out");
+  if (*keep) return SN_OK;
+  return sn_recording_warn(r, "annotation_beyond_end", event->code, err,
+                           "%s: event '%s' at %.9g s lies beyond the end at %.3f s and is left out", source, event->code,
+                           event->onset_s, end_s);
+}
+
 /* ---- warnings ---- */
 
 /* A text cut to its room may end inside a character. */
@@ -505,6 +521,8 @@ static sn_status warn(sn_warning **list, int64_t *n, const char *code, const cha
   snprintf(w->code, sizeof w->code, "%s", code);
   snprintf(w->where, sizeof w->where, "%s", where != NULL ? where : "");
   vsnprintf(w->message, sizeof w->message, format, arguments);
+  for (char *c = w->message; *c != '\0'; c++) /* as in an error's message: it is one line */
+    if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
   drop_half_character(w->where, sizeof w->where);
   drop_half_character(w->message, sizeof w->message);
   w->count = 1;

@@ -225,6 +225,11 @@ SN_MUST_CHECK sn_status sn_recording_annotations(const sn_recording *recording, 
 int64_t sn_recording_find_channel(const sn_recording *recording, const char *name); /* by cleaned name; -1 */
 int64_t sn_recording_samples(const sn_recording *recording, int64_t channel, int64_t segment); /* segment -1: all */
 double sn_recording_rate(const sn_recording *recording, int64_t channel);                      /* Hz */
+/* An event stated beside the recording (onset_s, duration_s): sets its sample. What begins at or after the end, or before
+ * 0 with nothing of it within, is not to be kept; what begins before 0 and reaches in is. Both are warned of,
+ * "annotation_beyond_end" and "annotation_before_start"; `source` is the file that states it. */
+SN_MUST_CHECK sn_status sn_recording_place_event(sn_recording *recording, const char *source, sn_annotation *event,
+                                                 bool *keep, sn_error *err);
 double sn_recording_duration(const sn_recording *recording);                                   /* seconds of data */
 SN_MUST_CHECK sn_status sn_recording_warn(sn_recording *recording, const char *code, const char *where, sn_error *err,
                                           const char *format, ...) SN_PRINTF(5, 6);

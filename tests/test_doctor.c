@@ -61,12 +61,12 @@ static void test_sound(void **state) {
 
 static void test_tables(void **state) {
   char *root = sound();
-  cohort_write_text(root, "participants.tsv", "participant_id\tage\nsub-01\t33\nsub-02\t44\nsub-02\t45\nsub-03\t50\n");
+  cohort_write_text(root, "participants.tsv", "participant_id\tage\nsub-01\t33\nsub-02\t44\nsub-02\t45\nsub-03\t-5\n");
   cohort_write_text(root, "labels.csv", "file,label\nsub-01_task-rest_eeg.edf,a\nghost.edf,b\n");
   char labels[4096];
   cohort_path(root, "labels.csv", labels, sizeof labels);
   const sn_doctor_options options = {.most_s = 0, .labels = labels};
-  expect(root, &options, (const char *const[]){"participant_twice", "participant_without_recording", "labels", NULL});
+  expect(root, &options, (const char *const[]){"participant_twice", "participant_without_recording", "participant_age", "sidecar_participant", "labels", NULL});
   cohort_remove(root);
 }
 

@@ -230,6 +230,109 @@ static void test_targets(void **state) {
   cohort_remove(root);
 }
 
+#define EVENTS "sub-01/ses-a/eeg/sub-01_ses-a_task-rest_events.tsv"
+
+/* Onsets and durations have no bound in a table: what lies outside is warned of, and the recording's end bounds the work. */
+static void test_events_far_away(void **state) {
+  char *root = bids();
+  cohort_write_text(root, EVENTS, "onset\tduration\ttrial_type\n-1\t1e18\topen\n-3\t1\topen\n-1e300\t0\topen\n"
+                                  "1\t4\tclosed\n12\t1\tclosed\n1e300\t1e300\tclosed\n6\t1e300\tclosed\n");
+  sn_recording *r = open_in(root, FIRST);
+  sn_annotations *list = NULL;
+  CHECK(sn_recording_annotations(r, NULL, &list, fault));
+  assert_int_equal(list->n, 3);
+  assert_true(list->items[0].onset_s == -1 && list->items[0].sample == -100);
+  assert_true(list->items[1].sample == 100 && list->items[2].sample == 600);
+  assert_int_equal(warned(r, "annotation_before_start"), 3);
+  assert_int_equal(warned(r, "annotation_beyond_end"), 2);
+  sn_annotations_destroy(list);
+  sn_recording_destroy(r);
+  sn_manifest *m = cohort_index(root);
+  sn_labels *labels = NULL;
+  sn_label_options options = {.target = "annotation:span", .window_s = 2};
+  CHECK(sn_labels_create(m, NULL, &options, &labels, fault));
+  assert_int_equal(labels->n, 5 + 2 + 3 + 2); /* from 1, 3, ... 9; from 1, 3; from 6, 8, 10; and those of the other recording */
+  assert_true(labels->items[0].start_s == 1);
+  sn_labels_destroy(labels);
+  sn_error err;
+  options.window_s = 1e-9;
+  assert_int_equal(sn_labels_create(m, NULL, &options, &labels, &err), SN_E_ARGUMENT);
+  assert_non_null(strstr(err.message, "at least 0.001 s"));
+  sn_manifest_destroy(m);
+  cohort_remove(root);
+}
+
+#define ELECTRODES "sub-01/ses-a/eeg/sub-01_ses-a_electrodes.tsv"
+
+/* Places that no head has are not used in silence; those that one has are. */
+static void test_electrodes_out_of_place(void **state) {
+  static const struct {
+    const char *table;
+    bool cz, t3;
+    const char *word;
+  } rows[] = {{"name\tx\ty\tz\nEEG Cz\t0\t0\t120\nEEG T3\t0\t80\t40\n", true, true, NULL},
+              {"name\tx\ty\tz\nEEG Cz\t0\t0\t120\nEEG T3\t0\t0\t120\n", false, false, "lie within 0 m"},
+              {"name\tx\ty\tz\nEEG Cz\t0\t0\t120\nEEG T3\t0\tnan\t40\n", true, false, "not three numbers"},
+              {"name\tx\ty\tz\nEEG Cz\t0\t0\t120\nEEG T3\t0\tinf\t40\n", true, false, "not three numbers"},
+              {"name\tx\ty\tz\nEEG Cz\t0\t0\t120\nEEG T3\t0\t1e300\t40\n", true, false, "gets no place"},
+              {"name\tx\ty\tz\nEEG Cz\t0\t0\t120\nEEG T3\t0\t600\t40\n", true, false, "gets no place"},
+              {"name\tx\ty\tz\nA1\t0\t0\t120\nA2\t0\t60\t40\n", false, false, "none of the file's channels"}};
+  char *root = bids();
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    cohort_write_text(root, ELECTRODES, rows[i].table);
+    sn_recording *r = open_in(root, FIRST);
+    assert_int_equal(r->channels[0].has_position, rows[i].cz);
+    assert_int_equal(r->channels[1].has_position, rows[i].t3);
+    assert_int_equal(warned(r, "sidecar_coordinates"), rows[i].word != NULL);
+    for (int64_t k = 0; k < r->n_warnings; k++)
+      if (strcmp(r->warnings[k].code, "sidecar_coordinates") == 0) assert_non_null(strstr(r->warnings[k].message, rows[i].word));
+    sn_recording_destroy(r);
+  }
+  cohort_remove(root);
+}
+
+static void test_a_person_with_two_lines(void **state) {
+  char *root = bids();
+  sn_labels *labels = NULL;
+  sn_error err;
+  cohort_write_text(root, "participants.tsv", "participant_id\tage\tgroup\nsub-01\t33\tcontrol\nsub-02\t9\tpatient\n"
+                                              "01\t44\tcontrol\n");
+  sn_recording *r = open_in(root, FIRST);
+  assert_true(isnan(r->age_years));
+  assert_int_equal(warned(r, "sidecar_participant"), 1);
+  sn_recording_destroy(r);
+  sn_manifest *m = cohort_index(root);
+  sn_label_options options = {.target = "participants:age"};
+  assert_int_equal(sn_labels_create(m, NULL, &options, &labels, &err), SN_E_ARGUMENT);
+  assert_non_null(strstr(err.message, "lines 2 and 4"));
+  options.target = "participants:group"; /* the same in both: nothing to choose */
+  CHECK(sn_labels_create(m, NULL, &options, &labels, fault));
+  assert_int_equal(labels->n, 2);
+  sn_labels_destroy(labels);
+  sn_manifest_destroy(m);
+  cohort_remove(root);
+}
+
+/* A mark in front of JSON, blanks behind a word, a rate in channels.tsv, a pattern that takes out again. */
+static void test_what_editors_leave(void **state) {
+  char *root = bids();
+  cohort_write_text(root, ".bidsignore", "*_eeg.edf\n!*_task-rest_eeg.edf\n");
+  cohort_write_text(root, "sub-01/ses-a/eeg/sub-01_ses-a_task-rest_eeg.json", "\xEF\xBB\xBF{\"EEGReference\":\"mastoids\"}");
+  cohort_write_text(root, "sub-01/ses-a/eeg/sub-01_ses-a_task-rest_channels.tsv",
+                    "name\ttype\tunits\tstatus\tsampling_frequency\nEEG Cz\tEEG\tuV\tgood\t100\n"
+                    "EEG T3\tEEG \tuV\t bad \t250\nAux\tECG\tmV\tgood\tn/a\n");
+  sn_recording *r = open_in(root, FIRST);
+  assert_string_equal(r->reference, "mastoids");
+  assert_true(r->channels[1].bad && !r->channels[0].bad);
+  assert_int_equal(warned(r, "sidecar_rate"), 1);
+  assert_int_equal(warned(r, "sidecar_type"), 0);
+  sn_recording_destroy(r);
+  sn_manifest *m = cohort_index(root);
+  assert_int_equal(m->n_ok, 2); /* _task-rest_ is in again, _old_ is not */
+  sn_manifest_destroy(m);
+  cohort_remove(root);
+}
+
 static void test_other_layouts(void **state) {
   char *root = cohort_directory();
   bids_write_edf(root, "edf/train/aaaaaaaq/s006_2012/01_tcp_ar/aaaaaaaq_s006_t000.edf", "q", "uV");
@@ -327,7 +430,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_sidecars), cmocka_unit_test(test_landmarks),
                                      cmocka_unit_test(test_conflicts), cmocka_unit_test(test_index), cmocka_unit_test(test_cache_sees_new_sidecars),
                                      cmocka_unit_test(test_broken_root_files),
-                                     cmocka_unit_test(test_targets), cmocka_unit_test(test_other_layouts),
+                                     cmocka_unit_test(test_targets), cmocka_unit_test(test_events_far_away),
+      cmocka_unit_test(test_electrodes_out_of_place), cmocka_unit_test(test_a_person_with_two_lines),
+      cmocka_unit_test(test_what_editors_leave), cmocka_unit_test(test_other_layouts),
                                      cmocka_unit_test(test_names), cmocka_unit_test(test_empty_range)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

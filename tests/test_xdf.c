@@ -120,6 +120,26 @@ static void channels_and_values(void **state) {
   case_close(&c);
 }
 
+/* Time that stands still or goes back is said. */
+static void odd_stamps(void **state) {
+  static const struct {
+    double step;
+    const char *code;
+  } rows[] = {{0.1, NULL}, {0, "effective_rate"}, {-0.01, "stamps_backwards"}};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    builder b;
+    begin(&b);
+    put_header(&b, 1, "float32", 1, "10", "<desc><channels><channel><label>Fp1</label><unit>uV</unit></channel></channels></desc>");
+    put_floats(&b, 1, 100, rows[i].step, 5);
+    format_case c = opened(&b, false);
+    case_must(&c);
+    assert_int_equal(case_warning(&c, "effective_rate") != NULL, i > 0);
+    if (rows[i].code != NULL) assert_non_null(case_warning(&c, rows[i].code));
+    assert_int_equal(case_warning(&c, "stamps_backwards") != NULL, i == 2);
+    case_close(&c);
+  }
+}
+
 static void unit_unknown(void **state) {
   builder b;
   double value;
@@ -358,7 +378,7 @@ static void xml(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(channels_and_values),
-      cmocka_unit_test(unit_unknown),
+      cmocka_unit_test(odd_stamps), cmocka_unit_test(unit_unknown),
       cmocka_unit_test(the_biggest_stream_and_the_rest),
       cmocka_unit_test(gaps_and_texts),
       cmocka_unit_test(clocks),

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "core/alloc.h"
+
 typedef __int128 wide;
 
 int64_t sn_event_resample(int64_t sample, int64_t in_num, int64_t in_den, int64_t out_num, int64_t out_den) {
@@ -12,7 +14,12 @@ int64_t sn_event_resample(int64_t sample, int64_t in_num, int64_t in_den, int64_
   return (int64_t)quotient;
 }
 
-int64_t sn_event_index(double onset_s, double rate_hz) { return (int64_t)floor(onset_s * rate_hz + 0.5); }
+int64_t sn_event_index(double onset_s, double rate_hz) {
+  const double x = onset_s * rate_hz + 0.5;
+  int64_t index;
+  if (sn_floor_ok(x, &index)) return index;
+  return isnan(x) ? 0 : x > 0 ? (int64_t)1 << 62 : -((int64_t)1 << 62);
+}
 
 bool sn_event_crop(double onset_s, double start_s, double duration_s, double *within_s) {
   double t = onset_s - start_s;

@@ -156,7 +156,8 @@ static sn_status load_json(const sn_folder *folder, const char *file, sn_json **
   SN_TRY(sn_folder_open(folder, file, &stream, err));
   sn_status status = sn_stream_read_all(stream, MOST_SIDECAR, &text, &n, err);
   sn_stream_close(stream);
-  if (status == SN_OK) status = sn_json_parse(text, n, file, json, err);
+  const int64_t mark = status == SN_OK && n >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; /* as sn_json_load does */
+  if (status == SN_OK) status = sn_json_parse(text + mark, n - mark, file, json, err);
   sn_free(text);
   return status;
 }

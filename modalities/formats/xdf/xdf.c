@@ -94,10 +94,12 @@ static sn_status set_segments(const xdf_stream *s, sn_grid *grid, sn_recording *
           time = 0; /* time: frames to the end of the last segment */
   const double rate = (double)r->rate_num / (double)r->rate_den;
   double span = 0;
+  int64_t n_back = 0;
   sn_status status;
   for (int64_t i = 0; i < s->n_samples; i++) {
     if (i > 0 && !is_break(s, i)) {
       span += s->stamps[i] - s->stamps[i - 1];
+      n_back += s->stamps[i] < s->stamps[i - 1];
       continue;
     }
     if (n == MOST_SEGMENTS) {
@@ -120,6 +122,16 @@ static sn_status set_segments(const xdf_stream *s, sn_grid *grid, sn_recording *
   }
   SN_TRY_GOTO(sn_grid_set_segments(r, grid, first, n, gaps, err), done);
   int64_t steps = s->n_samples - n;
+  if (n_back > 0)
+    SN_TRY_GOTO(sn_recording_warn(r, "stamps_backwards", s->name, err,
+                                  "stream '%s': %lld of its %lld time stamps lie before the one in front of them; the samples are "
+                                  "taken in the file's order",
+                                  s->name, (long long)n_back, (long long)s->n_samples), done);
+  if (steps > 0 && span <= 0)
+    SN_TRY_GOTO(sn_recording_warn(r, "effective_rate", s->name, err,
+                                  "stream '%s': its time stamps do not advance; times are those of the nominal rate, %g", s->name, rate),
+                done);
+  status = SN_OK;
   if (steps > 100 && span > 0 && fabs((double)steps / span - rate) > 0.001 * rate)
     status = sn_recording_warn(r, "effective_rate", s->name, err,
                                "stream '%s': %.6g samples a second by its time stamps, %g nominal", s->name,

@@ -13,7 +13,7 @@
  * each other by more than 1 / rate + max(0.1 s, 2 / rate), or go back by more than 0.1 s: samples were dropped, or the
  * clock changed. The next segment lies at the difference of the first stamps, rounded to a frame, but never before the
  * end of the one in front (warning "segment_time"). An effective rate that is more than 0.1 % off is the warning
- * "effective_rate".
+ * "effective_rate", "stamps_backwards".
  *
  * Annotations.  Each text of a text stream that is not empty: code = the stream's name, text; onset = its stamp less
  * the first of the recording; sample: the nearest frame of the segment that it falls in, by that segment's own stamps.
