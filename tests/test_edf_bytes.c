@@ -53,6 +53,7 @@ static void units(void **state) {
   near(edf_value(&c, 3, 0, 0), 1e6, 1e-6);
   near(edf_value(&c, 0, 0, 0), 1e3, 1e-9); /* stated units stay */
   assert_true(c.recording->channels[3].unit_assumed && !c.recording->channels[0].unit_assumed);
+  assert_true(c.recording->channels[7].uncalibrated); /* a stated unit that is not known is not another */
   edf_close(&c);
   const sn_open_options nonsense = {.assume_unit = "mmHg"};
   c = edf_open_with(file.data, file.n, &nonsense);
@@ -491,6 +492,16 @@ static void person(void **state) {
                {"Harry Haagse", "", "", NAN},
                {"Harry F Haagse 02-MAY-1951", "", "", NAN},
                {"", "", "", NAN},
+               {"Haagse F 02-MAY-1951 Haagse_Harry", "", "F", 50}, /* a name where the code should be */
+               {"haagse01 F 02-MAY-1951 Haagse_Harry", "", "F", 50},
+               {"Haagse^Harry F X X", "", "F", NAN},
+               {"Haagse,Harry F X X", "", "F", NAN},
+               {"19510502 F X X", "", "F", NAN}, /* a birthdate */
+               {"02-MAY-1951 F X X", "", "F", NAN},
+               {"2.5.1951 F X X", "", "F", NAN},
+               {"S001 M X S001", "S001", "M", NAN}, /* many write the code twice */
+               {"19511302 M X X", "19511302", "M", NAN},
+               {"subject M X X", "subject", "M", NAN},
                {"id F 31-FEB-19x1 name", "", "", NAN}};
   for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
     edf_head(&file, false, "EDF+C", "1", "1", signals, 1);
@@ -500,6 +511,20 @@ static void person(void **state) {
     assert_string_equal(c.recording->subject_id, cases[k].id);
     assert_string_equal(c.recording->sex, cases[k].sex);
     assert_true(c.recording->age_years == cases[k].age || (isnan(c.recording->age_years) && isnan(cases[k].age)));
+    edf_close(&c);
+  }
+}
+
+/* Plain EDF promises nothing of the patient field: what has no digit there may be a name. */
+static void person_of_plain_edf(void **state) {
+  static const edf_case_signal signals[] = {SIGNAL("EEG Cz", "uV", 1)};
+  static const char *const cases[][2] = {{"Haagse F 02-MAY-1951 Harry", ""}, {"S01 F X X", "S01"}, {"19510502 F X X", ""}};
+  for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+    edf_head(&file, false, "", "1", "1", signals, 1);
+    edf_patch(&file, 8, 80, cases[k][0]);
+    edf_sample(&file, 1);
+    edf_case c = edf_must_open(&file, false);
+    assert_string_equal(c.recording->subject_id, cases[k][1]);
     edf_close(&c);
   }
 }
@@ -707,7 +732,7 @@ int main(void) {
       cmocka_unit_test(duration_zero), cmocka_unit_test(counts),        cmocka_unit_test(calibration),
       cmocka_unit_test(triggers),      cmocka_unit_test(samples_of_24_bits), cmocka_unit_test(decoding),
       cmocka_unit_test(texts),
-      cmocka_unit_test(damaged_lists), cmocka_unit_test(annotations_alone), cmocka_unit_test(person),
+      cmocka_unit_test(damaged_lists), cmocka_unit_test(annotations_alone), cmocka_unit_test(person), cmocka_unit_test(person_of_plain_edf),
       cmocka_unit_test(dates),         cmocka_unit_test(bad_headers),   cmocka_unit_test(kinds),
       cmocka_unit_test(together),      cmocka_unit_test(cut_at_every_byte), cmocka_unit_test(out_of_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);

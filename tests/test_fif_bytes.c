@@ -172,9 +172,11 @@ static void parts(void **state) {
   two_parts(14, "x_raw.fif");
   c = open_parts("x_raw.fif", false);
   case_must_fail(&c, SN_E_CORRUPT, "circle");
-  two_parts(14, "../x_raw-1.fif"); /* nothing outside the folder is read */
+  two_parts(14, "../x_raw-1.fif"); /* nothing outside the folder is read: the name counts, beside */
   c = open_parts("x_raw.fif", false);
-  case_must_fail(&c, SN_E_CORRUPT, "not beside it");
+  expect_segments(&c, 1, joined);
+  assert_string_equal(c.recording->files[1], "x_raw-1.fif");
+  case_close(&c);
   two_parts(14, "gone.fif");
   c = open_parts("x_raw.fif", true);
   assert_non_null(case_warning(&c, "part_missing"));
@@ -285,13 +287,39 @@ static void allocations_fail(void **state) {
   case_allocations(&c, &sn_format_fif, false);
 }
 
+/* Writers store the whole path of the part before: the file is looked for beside, and the path is told nobody. */
+static void paths_of_the_writers_machine(void **state) {
+  static const char *const before[2] = {"/home/jane.doe/data/x_raw.fif", "C:\\jane.doe\\x_raw.fif"};
+  for (int k = 0; k < 2; k++) {
+    fif_bytes later;
+    two_parts(14, "/home/jane.doe/data/x_raw-1.fif");
+    put_header(&later);
+    put_reference(&later, 1, before[k]);
+    put_block(&later, 102);
+    put_int_tag(&later, 208, 14);
+    put_buffer(&later, 4, 3);
+    put_close(&later);
+    format_case c = {0};
+    case_file(&c, "x_raw-1.fif", later.at, later.n);
+    case_open(&c, &sn_format_fif, false);
+    if (c.status == SN_OK || strstr(c.err.message, "x_raw.fif") == NULL || strstr(c.err.message, "jane") != NULL)
+      fail_msg("%s", c.status == SN_OK ? "opened" : c.err.message);
+    case_close(&c);
+    case_file(&c, "x_raw.fif", one.at, one.n);
+    case_open(&c, &sn_format_fif, false);
+    case_must(&c);
+    assert_int_equal(c.recording->n_files, 2);
+    case_close(&c);
+  }
+}
+
 /* The id of a person is what the hospital wrote, but never one of the names beside it, in whatever spelling. */
 static void no_names(void **state) {
   static const struct {
     const char *id, *first, *middle, *last, *expected;
   } CASES[] = {{"S-17", "Jane", "Q", "Doe", "S-17"},   {"jane_doe", "Jane", "", "Doe", "5"}, {"DOE17", "Jane", "", "Doe", "5"},
                {"17q", "Jane", "Q", "Doe", "5"},       {"17qed", "Jane", "Q", "Doe", "17qed"}, {"M\xC3\xBCller", "", "", "M\xC3\xBCller", "5"},
-               {"smith-9", "", "", "Anne-Smith", "5"}, {"", "Jane", "", "Doe", "5"}, {"P0001", "", "", "", "P0001"}};
+               {"smith-9", "", "", "Anne-Smith", "5"}, {"", "Jane", "", "Doe", "5"}, {"P0001", "", "", "", "P0001"}, {"Doe^Jane", "", "", "", "5"}, {"19510502", "", "", "", "5"}};
   for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
     fif_bytes f;
     put_header(&f);
@@ -320,6 +348,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(values_and_places), cmocka_unit_test(skips_are_gaps),
                                      cmocka_unit_test(every_storage),     cmocka_unit_test(parts),
                                      cmocka_unit_test(damage),            cmocka_unit_test(odd_channels),
-                                     cmocka_unit_test(cut_everywhere),    cmocka_unit_test(allocations_fail), cmocka_unit_test(no_names)};
+                                     cmocka_unit_test(cut_everywhere),    cmocka_unit_test(allocations_fail), cmocka_unit_test(no_names),
+                                     cmocka_unit_test(paths_of_the_writers_machine)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -742,6 +742,13 @@ static void units(void **state) {
   assert_true(fabs(v - 1e-3) < 1e-18 && assumed->channels[0].unit_assumed);
   sn_recording_destroy(assumed);
   case_close(&c);
+  c = case_open("r 1 100 1\nr.dat 16 10/kV 12 0 10 10 0 II\n", data, 2, false); /* stated, if not known: it is not uV */
+  case_must(&c);
+  assert_int_equal(sn_format_wfdb.open(c.folder, "r.hea", &options, &assumed, NULL), SN_OK);
+  assert_true(assumed->channels[0].uncalibrated && !assumed->channels[0].unit_assumed);
+  assert_int_equal(sn_recording_read(assumed, 0, 0, 0, 1, &v, NULL), SN_E_UNSUPPORTED);
+  sn_recording_destroy(assumed);
+  case_close(&c);
 }
 
 /* ---- what is written for many lanes ---- */

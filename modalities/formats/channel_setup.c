@@ -22,6 +22,13 @@ void sn_text_cut(char *out, size_t room, const char *text) {
 
 /* ---- units ---- */
 
+bool sn_unit_is_stated(const char *raw) {
+  static const char *const NONE[] = {"", "n/a", "na", "none", "unknown", "?", "-", "adu", "au", "a.u.", "count", "counts", "raw"};
+  for (size_t i = 0; i < sizeof NONE / sizeof NONE[0]; i++)
+    if (sn_equal_nocase(raw, NONE[i])) return false;
+  return true;
+}
+
 static sn_status set_unit(sn_recording *r, int64_t channel, const char *default_unit, const sn_open_options *options,
                           sn_error *err) {
   sn_channel *c = &r->channels[channel];
@@ -30,7 +37,7 @@ static sn_status set_unit(sn_recording *r, int64_t channel, const char *default_
   if (c->unit_assumed)
     unit = options->assume_unit != NULL ? options->assume_unit : default_unit != NULL ? default_unit : "";
   bool known = sn_unit_canonical(unit, c->kind, c->unit, &c->unit_scale);
-  if (!known && options->assume_unit != NULL) {
+  if (!known && options->assume_unit != NULL && !sn_unit_is_stated(c->raw_unit)) {
     c->unit_assumed = true;
     known = sn_unit_canonical(options->assume_unit, c->kind, c->unit, &c->unit_scale);
     if (!known)

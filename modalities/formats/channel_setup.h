@@ -2,9 +2,15 @@
 #ifndef SN_MODALITIES_CHANNEL_SETUP_H
 #define SN_MODALITIES_CHANNEL_SETUP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "modalities/recording.h"
+
+/* Whether a unit is stated: not "", "n/a", "na", "none", "unknown", "?", "-", nor a word for the converter's own steps ("adu",
+ * "au", "a.u.", "count", "counts", "raw"), in any case. Only where none is may one be assumed: of a unit that is not known,
+ * such as kV, assuming another is wrong by any factor. */
+bool sn_unit_is_stated(const char *raw);
 
 /* Copies as much of a UTF-8 text as fits into room bytes, cut between characters. */
 void sn_text_cut(char *out, size_t room, const char *text);
@@ -14,8 +20,7 @@ void sn_text_cut(char *out, size_t room, const char *text);
  * not tell. raw_unit "": none is stated; then options->assume_unit, else default_unit (NULL: none, the channel is
  * uncalibrated), marked as assumed. A stated unit that is no voltage makes the channel no electrode, whatever its name:
  * degrees are SN_SENSOR_TEMPERATURE, the rest SN_SENSOR_OTHER with the unit as stored; a voltage is never a temperature
- * or pressure. options->assume_unit replaces a unit that cannot be one of the kind; SN_E_ARGUMENT when it is none
- * either. Warnings "unit_absent", "unit_unknown". */
+ * or pressure. SN_E_ARGUMENT when options->assume_unit is none of the kind. Warnings "unit_absent", "unit_unknown". */
 SN_MUST_CHECK sn_status sn_channel_setup(sn_recording *recording, int64_t channel, const char *raw_name,
                                          const char *raw_unit, const char *default_unit, sn_sensor_kind kind,
                                          const sn_open_options *options, sn_error *err);

@@ -37,5 +37,45 @@ bool sn_subject_id_is_code(const char *id) {
     if (c >= 0x80 || (!isalnum(c) && strchr("-_.", c) == NULL)) return false;
     digit |= isdigit(c) != 0;
   }
-  return digit;
+  return digit && !sn_subject_id_is_personal(id);
+}
+
+static bool is_date(int year, int month, int day) {
+  return year >= 1900 && year < 2030 && month >= 1 && month <= 12 && day >= 1 && day <= 31;
+}
+
+static bool any_order(int a, int b, int c) { return is_date(a, b, c) || is_date(c, b, a) || is_date(c, a, b); }
+
+/* Up to `most` digits at *p, which moves behind them; -1 without one. */
+static int number(const char **p, int most) {
+  int value = 0, n = 0;
+  for (; n < most && isdigit((unsigned char)**p); n++, (*p)++) value = 10 * value + (**p - '0');
+  return n > 0 ? value : -1;
+}
+
+static bool is_month(const char *text) {
+  static const char MONTHS[] = "janfebmaraprmayjunjulaugsepoctnovdec";
+  for (int m = 0; m < 12; m++)
+    if (strncasecmp(text, MONTHS + 3 * m, 3) == 0) return true;
+  return false;
+}
+
+bool sn_subject_id_is_personal(const char *id) {
+  const char *p = id;
+  if (strpbrk(id, "^,") != NULL) return true;
+  if (strlen(id) == 8 && strspn(id, "0123456789") == 8) {
+    const int n = number(&p, 8);
+    return is_date(n / 10000, n / 100 % 100, n % 100) || is_date(n % 10000, n / 10000 % 100, n / 1000000) ||
+           is_date(n % 10000, n / 1000000, n / 10000 % 100);
+  }
+  const int a = number(&p, 4);
+  if (a < 0 || *p == '\0' || strchr("-./_", *p) == NULL) return false;
+  const char between = *p++;
+  const bool named = is_month(p);
+  const int b = named ? 1 : number(&p, 2);
+  if (named) p += 3;
+  if (b < 0 || *p != between) return false;
+  p++;
+  const int c = number(&p, 4);
+  return c >= 0 && *p == '\0' && any_order(a, b, c);
 }

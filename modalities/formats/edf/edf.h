@@ -15,7 +15,8 @@
  * mark for missing samples.
  *
  * Unit.  None is assumed: a channel whose unit is blank or not one of its kind is listed with unit "" and its values are
- * refused, until assume_unit names one.  The micro sign may be C2 B5, CE BC or B5.
+ * refused, until assume_unit names one, which it does only
+ * where none is stated (sn_unit_is_stated).  The micro sign may be C2 B5, CE BC or B5.
  *
  * Rate.  The duration of a record is taken as the exact rational of its decimal text, p / q seconds.  With F = the greatest
  * common divisor of the samples per record of all signals (annotations apart), a record holds F frames, there are F q / p
@@ -46,7 +47,8 @@
  *
  * Annotations alone (no signal): sn_open_options.allow_no_signal.
  *
- * Person.  The patient field is read as EDF+ writes it: code, sex, birthdate, name.  The code becomes subject_id; sex "F" or
+ * Person.  The patient field is read as EDF+ writes it: code, sex, birthdate, name.  The code becomes subject_id, unless it
+ * has words of the name, is written as a name is ('^', ','), is a date, or is without a digit in a file that is not EDF+; sex "F" or
  * "M"; age_years is the number of completed years between the birthdate and the start date, where both are stated (TUH
  * writes "Age:NN" behind the name, which is taken first).  Name and birthdate are not kept anywhere.  A patient field that is
  * not of this form may be a name: nothing of it is kept.

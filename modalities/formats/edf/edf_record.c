@@ -10,6 +10,7 @@
 #include "core/ratio.h"
 #include "core/text.h"
 #include "modalities/eeg/channel_names.h"
+#include "modalities/formats/channel_setup.h"
 #include "modalities/formats/edf/edf_parts.h"
 #include "modalities/signal/event.h"
 
@@ -60,7 +61,7 @@ static sn_status set_unit(const opening *o, int64_t index, sn_error *err) {
   snprintf(c->raw_unit, sizeof c->raw_unit, "%s", s->unit);
   if (f->trigger[index]) return SN_OK;
   bool known = sn_unit_canonical(s->unit, c->kind, c->unit, &c->unit_scale);
-  if (!known && o->options->assume_unit != NULL) {
+  if (!known && o->options->assume_unit != NULL && !sn_unit_is_stated(s->unit)) {
     if (!sn_unit_canonical(o->options->assume_unit, c->kind, c->unit, &c->unit_scale))
       return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, c->raw_name, "'%s': '%s' is no unit for channel '%s' (%s)", o->name,
                         o->options->assume_unit, c->raw_name, sn_sensor_kind_name(c->kind));

@@ -8,6 +8,7 @@
 #include "core/ratio.h"
 #include "core/text.h"
 #include "modalities/formats/edf/edf_parts.h"
+#include "modalities/formats/subject_id.h"
 
 /* ---- numbers ---- */
 
@@ -142,6 +143,20 @@ static void take_age(const edf_header *h, const char *birthdate, const char *res
   if (years >= 0 && years <= 130) r->age_years = years;
 }
 
+/* Whether the code is a name, or a date: nobody's identity then, for those are not kept. `rest`: the name field, and what
+ * stands behind it. A part of it with a digit is no name: many write the code there again. */
+static bool is_personal(const char *code, const char *rest) {
+  char word[81];
+  if (sn_subject_id_is_personal(code)) return true;
+  while (next_word(&rest, word, sizeof word)) {
+    for (char *end = word, *part; (part = strtok_r(end, "_,^", &end)) != NULL;) {
+      if (strcmp(part, "X") == 0 || strpbrk(part, "0123456789") != NULL) continue;
+      if (sn_subject_id_has_name(code, (const char *const[]){part}, 1)) return true;
+    }
+  }
+  return false;
+}
+
 void sn_edf_parse_person(const edf_header *h, sn_recording *r) {
   char code[81], sex[81], birthdate[81];
   const char *rest = h->patient;
@@ -151,7 +166,9 @@ void sn_edf_parse_person(const edf_header *h, sn_recording *r) {
     return;
   bool date = sn_edf_parse_date(birthdate, &year, &month, &day);
   if (strlen(sex) != 1 || strchr("MFX", sex[0]) == NULL || !(date || strcmp(birthdate, "X") == 0)) return;
-  if (strcmp(code, "X") != 0 && strlen(code) < sizeof r->subject_id) snprintf(r->subject_id, sizeof r->subject_id, "%.63s", code);
+  if (strcmp(code, "X") != 0 && strlen(code) < sizeof r->subject_id && !is_personal(code, rest) &&
+      (h->plus || strpbrk(code, "0123456789") != NULL)) /* plain EDF promises no code in that place */
+    snprintf(r->subject_id, sizeof r->subject_id, "%.63s", code);
   if (sex[0] != 'X') snprintf(r->sex, sizeof r->sex, "%.1s", sex);
   take_age(h, birthdate, rest, r);
 }

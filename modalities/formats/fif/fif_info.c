@@ -325,9 +325,9 @@ static sn_status set_rate(const reading *s, const fif_tag *tag, sn_error *err) {
   return SN_OK;
 }
 
-/* The hospital's id, unless it is made from one of the names in the block. */
+/* The hospital's id, unless it is made from one of the names in the block, is written as a name is, or is a date. */
 static sn_status take_his_id(const reading *s, int64_t block, const char *id, sn_error *err) {
-  bool is_name = id[0] == '\0';
+  bool is_name = id[0] == '\0' || sn_subject_id_is_personal(id);
   sn_status status = SN_OK;
   for (int32_t kind = FIFF_SUBJ_FIRST_NAME; kind <= FIFF_SUBJ_LAST_NAME && status == SN_OK; kind++) { /* the middle name between them */
     const fif_tag *t = sn_fif_find_tag(s->tree, block, kind, NULL);

@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/fs.h"
+#include "modalities/formats/channel_setup.h"
 #include "modalities/formats/wfdb/wfdb_parts.h"
 
 /* Files of a record are kept open when they are few; descriptors are a common good. MOST_SIGNALS: over all segments, so that
@@ -33,12 +34,13 @@ static sn_status set_channel_unit(const wfdb_header *h, const wfdb_header_signal
   if (s->unit_stated) snprintf(c->raw_unit, sizeof c->raw_unit, "%s", s->unit);
   if (options->assume_unit != NULL && !s->unit_stated) unit = options->assume_unit;
   known = sn_unit_canonical(unit, c->kind, c->unit, &c->unit_scale);
-  if (!known && options->assume_unit != NULL) {
+  const bool assume = options->assume_unit != NULL && (!s->unit_stated || !sn_unit_is_stated(s->unit));
+  if (!known && assume) {
     unit = options->assume_unit;
     c->unit_assumed = true;
     known = sn_unit_canonical(unit, c->kind, c->unit, &c->unit_scale);
   }
-  if (!known && options->assume_unit != NULL)
+  if (!known && assume)
     return sn_fail_at(err, SN_E_ARGUMENT, -1, s->line, c->raw_name, "'%s': '%s' is no unit for channel '%s' (%s)", h->file,
                       options->assume_unit, c->raw_name, sn_sensor_kind_name(c->kind));
   c->uncalibrated = !known;
