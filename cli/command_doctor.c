@@ -38,7 +38,10 @@ static void print_findings(const sn_doctor_report *r, bool problem) {
     if (!any) printf("\n%s\n", problem ? "problems" : "notes");
     any = true;
     printf("  %-30s %5" PRId64 "  %s\n", f->code, f->n, f->title);
-    for (int k = 0; k < SN_FINDING_EXAMPLES && f->examples[k][0] != '\0'; k++) printf("%40s%s\n", "", f->examples[k]);
+    for (int k = 0; k < SN_FINDING_EXAMPLES && f->examples[k][0] != '\0'; k++) {
+      char plain[SN_TERMINAL_TEXT];
+      printf("%40s%s\n", "", sn_terminal_plain(f->examples[k], plain));
+    }
   }
 }
 

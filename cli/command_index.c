@@ -187,8 +187,9 @@ static void show_list(const char *cell, char *text, size_t room) {
   if (sn_strdup(&copy, cell, "summary", NULL) != SN_OK || sn_manifest_unescape(copy, NULL) != SN_OK) {
     snprintf(text, room, "%s", cell);
   } else {
-    snprintf(text, room, "%s", copy);
-    if (strlen(copy) >= room) memcpy(text + room - 4, "...", 4);
+    char plain[SN_TERMINAL_TEXT];
+    snprintf(text, room, "%s", sn_terminal_plain(copy, plain));
+    if (strlen(plain) >= room) memcpy(text + room - 4, "...", 4);
   }
   sn_free(copy);
 }

@@ -198,7 +198,10 @@ static int run(const sn_args *args) {
   }
   sn_open_options options = {.tolerant = request.tolerant, .assume_unit = sn_args_get(args, "assume-unit"),
                              .allow_no_signal = true};
-  if (sn_args_f64(args, "assume-rate", 0, &options.assume_rate_hz, &err) != SN_OK || check_options(args, &err) != SN_OK) {
+  if (sn_args_f64(args, "assume-rate", 0, &options.assume_rate_hz, &err) != SN_OK ||
+      (sn_args_has(args, "assume-rate") && !(options.assume_rate_hz > 0 && options.assume_rate_hz <= 1e9) &&
+       sn_fail(&err, SN_E_ARGUMENT, "--assume-rate %s: above 0 Hz, at most 1e9", sn_args_get(args, "assume-rate")) != SN_OK) ||
+      check_options(args, &err) != SN_OK) {
     fprintf(stderr, "sonde inspect: %s\n", err.message);
     return 2;
   }

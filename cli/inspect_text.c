@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/inspect.h"
+#include "cli/terminal.h"
 
 enum { FIRST_ANNOTATIONS = 5, VALUES_PER_LINE = 8 };
 
@@ -16,8 +17,9 @@ static int width(const char *text) {
 }
 
 static sn_status put_padded(sn_string *out, const char *text, int columns, sn_error *err) {
-  int pad = columns - width(text);
-  return sn_string_printf(out, err, "%s%*s  ", text, pad > 0 ? pad : 0, "");
+  char plain[SN_TERMINAL_TEXT];
+  int pad = columns - width(sn_terminal_plain(text, plain));
+  return sn_string_printf(out, err, "%s%*s  ", plain, pad > 0 ? pad : 0, "");
 }
 
 /* Of the channels, which may differ. */
@@ -36,20 +38,21 @@ static sn_status put_rates(const sn_recording *r, sn_string *out, sn_error *err)
 
 static sn_status put_head(const inspect_result *result, sn_string *out, sn_error *err) {
   const sn_recording *r = result->recording;
-  SN_TRY(sn_string_printf(out, err, "%s\n", result->request->path));
-  SN_TRY(sn_string_printf(out, err, "  format     %s%s%s%s%s\n", r->format, r->variant[0] ? " " : "", r->variant,
+  char plain[SN_TERMINAL_TEXT];
+  SN_TRY(sn_string_printf(out, err, "%s\n", sn_terminal_plain(result->request->path, plain)));
+  SN_TRY(sn_string_printf(out, err, "  format     %s%s%s%s%s\n", r->format, r->variant[0] ? " " : "", sn_terminal_plain(r->variant, plain),
                           r->modality[0] ? ", " : "", r->modality));
   if (r->subject_id[0] != '\0' || !isnan(r->age_years) || r->sex[0] != '\0') {
-    SN_TRY(sn_string_printf(out, err, "  subject    %s", r->subject_id[0] ? r->subject_id : "(no id)"));
+    SN_TRY(sn_string_printf(out, err, "  subject    %s", r->subject_id[0] ? sn_terminal_plain(r->subject_id, plain) : "(no id)"));
     if (!isnan(r->age_years)) SN_TRY(sn_string_printf(out, err, ", %g years", r->age_years));
     SN_TRY(sn_string_printf(out, err, "%s%s\n", r->sex[0] ? ", " : "", r->sex));
   }
   if (result->request->dates && r->start_time[0] != '\0')
     SN_TRY(sn_string_printf(out, err, "  start      %s\n", r->start_time));
-  if (r->reference[0] != '\0') SN_TRY(sn_string_printf(out, err, "  reference  %s\n", r->reference));
+  if (r->reference[0] != '\0') SN_TRY(sn_string_printf(out, err, "  reference  %s\n", sn_terminal_plain(r->reference, plain)));
   if (!isnan(r->line_hz)) SN_TRY(sn_string_printf(out, err, "  mains      %g Hz\n", r->line_hz));
   for (int64_t i = 0; i < r->n_notes; i++)
-    SN_TRY(sn_string_printf(out, err, "  %s: %s\n", r->notes[i].name, r->notes[i].value));
+    SN_TRY(sn_string_printf(out, err, "  %s: %s\n", r->notes[i].name, sn_terminal_plain(r->notes[i].value, plain)));
   if (r->annotations_alone) return sn_string_printf(out, err, "  no signal: annotations alone\n");
   SN_TRY(put_rates(r, out, err));
   SN_TRY(sn_string_printf(out, err, "  duration   %.3f s in %lld segment%s\n", sn_recording_duration(r),
@@ -66,9 +69,10 @@ static sn_status put_channels(const inspect_result *result, sn_string *out, sn_e
   const sn_recording *r = result->recording;
   bool stats = result->request->stats;
   int names = 4;
+  char plain[SN_TERMINAL_TEXT];
   if (r->n_channels == 0) return SN_OK;
   for (int64_t c = 0; c < r->n_channels; c++)
-    if (width(r->channels[c].name) > names) names = width(r->channels[c].name);
+    if (width(sn_terminal_plain(r->channels[c].name, plain)) > names) names = width(plain);
   SN_TRY(sn_string_printf(out, err, "\n    #  %-*s  %-11s  %-6s  %9s  %10s%s\n", names, "name", "kind", "unit", "rate/Hz",
                           "samples", stats ? "     missing           min           max          mean           std" : ""));
   for (int64_t c = 0; c < r->n_channels; c++) {
@@ -94,11 +98,12 @@ static sn_status put_values(const inspect_result *result, sn_string *out, sn_err
   const sn_recording *r = result->recording;
   for (int64_t c = 0; c < r->n_channels; c++) {
     const inspect_channel *channel = &result->channels[c];
+    char plain[SN_TERMINAL_TEXT], unit[SN_TERMINAL_TEXT];
     if (!channel->values_known) continue;
-    SN_TRY(sn_string_printf(out, err, "\n  %s, samples %lld to %lld, %s\n", r->channels[c].name,
+    SN_TRY(sn_string_printf(out, err, "\n  %s, samples %lld to %lld, %s\n", sn_terminal_plain(r->channels[c].name, plain),
                             (long long)result->request->first,
                             (long long)(result->request->first + result->request->count - 1),
-                            r->channels[c].unit));
+                            sn_terminal_plain(r->channels[c].unit, unit)));
     for (int64_t i = 0; i < result->request->count; i++) {
       char number[32];
       sn_format_f64(channel->values[i], number);
@@ -117,9 +122,11 @@ static sn_status put_annotations(const inspect_result *result, sn_string *out, s
   for (int64_t i = 0; i < shown; i++) {
     const sn_annotation *a = &list->items[i];
     const char *text = a->text == NULL || strcmp(a->text, a->code) == 0 ? "" : a->text; /* one of them, if they are the same */
+    char code[SN_TERMINAL_TEXT], plain[SN_TERMINAL_TEXT];
     SN_TRY(sn_string_printf(out, err, "    %12.3f s  ", a->onset_s));
     if (!isnan(a->duration_s)) SN_TRY(sn_string_printf(out, err, "+%.3f s  ", a->duration_s));
-    SN_TRY(sn_string_printf(out, err, "%-4s%s%s\n", a->code, text[0] ? "  " : "", text));
+    SN_TRY(sn_string_printf(out, err, "%-4s%s%s\n", sn_terminal_plain(a->code, code), text[0] ? "  " : "",
+                            sn_terminal_plain(text, plain)));
   }
   if (shown < list->n)
     SN_TRY(sn_string_printf(out, err, "    ... %lld more (--annotations lists all)\n", (long long)(list->n - shown)));

@@ -22,9 +22,32 @@ sn_log sn_terminal_log(void) {
   return (sn_log){.write = write_line, .least = debug ? SN_LOG_DEBUG : SN_LOG_INFO};
 }
 
+/* C0, DEL, and in UTF-8 the controls U+0080 to U+009F, which some terminals obey. */
+static bool is_control(const unsigned char *p) {
+  return *p < 0x20 || *p == 0x7f || (*p == 0xC2 && p[1] >= 0x80 && p[1] < 0xA0);
+}
+
+const char *sn_terminal_plain(const char *text, char buffer[SN_TERMINAL_TEXT]) {
+  size_t n = 0;
+  for (const unsigned char *p = (const unsigned char *)text; *p != '\0'; p++) {
+    if (n + 12 > SN_TERMINAL_TEXT && (*p & 0xC0) != 0x80) { /* at the beginning of a character */
+      memcpy(buffer + n, "...", 4);
+      return buffer;
+    }
+    if (!is_control(p)) buffer[n++] = (char)*p;
+    else if (*p == '\n' || *p == '\t' || *p == '\r') n += (size_t)snprintf(buffer + n, 5, "\\%c", *p == '\n' ? 'n' : *p == '\t' ? 't' : 'r');
+    else n += (size_t)snprintf(buffer + n, 5, "\\x%02X", *p == 0xC2 ? *++p : *p);
+    if (n + 8 > SN_TERMINAL_TEXT) break; /* no text: bytes that continue nothing */
+  }
+  buffer[n] = '\0';
+  return buffer;
+}
+
 int sn_terminal_fail(const char *command, const sn_error *err) {
   fflush(stdout);
-  fprintf(stderr, "sonde %s: %s error: %s\n", command, sn_status_name(err->code), err->message);
+  /* SN_E_MEMORY is any resource that ran out, open files among them; the message says which. */
+  const char *kind = err->code == SN_E_MEMORY ? "resource" : sn_status_name(err->code);
+  fprintf(stderr, "sonde %s: %s error: %s\n", command, kind, err->message);
   return err->code == SN_E_ARGUMENT ? 2 : 1;
 }
 

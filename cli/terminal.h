@@ -11,6 +11,11 @@
 /* Lines on standard error. least: SN_LOG_INFO, or SN_LOG_DEBUG when SONDE_LOG=debug. */
 sn_log sn_terminal_log(void);
 
+/* A name or text from a file, for people: what a terminal would obey, or would break a line, is written out (\\n, \\t, \\xNN).
+ * Cut, with "...", at the buffer's room. Returns the buffer. */
+enum { SN_TERMINAL_TEXT = 1024 };
+const char *sn_terminal_plain(const char *text, char buffer[SN_TERMINAL_TEXT]);
+
 /* Prints "sonde COMMAND: message" and returns the exit status (1; 2 for SN_E_ARGUMENT). */
 int sn_terminal_fail(const char *command, const sn_error *err);
 

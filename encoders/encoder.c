@@ -17,7 +17,7 @@ const sn_config_entry sn_encoder_config[] = {
     {"model.heads", SN_CONFIG_INT, "4", 1, 256, NULL, NULL, "H: attention heads"},
     {"model.mlp_ratio", SN_CONFIG_REAL, "4", 0.25, 16, NULL, NULL, "hidden width of the feed-forward part over C"},
     {"model.norm", SN_CONFIG_CHOICE, "layernorm", 0, 0, NULL, "layernorm|rmsnorm", "normalisation"},
-    {"model.norm_eps", SN_CONFIG_REAL, "1e-6", 0, 1, NULL, NULL, "added to the variance inside the root"},
+    {"model.norm_eps", SN_CONFIG_REAL, "1e-6", 1e-12, 1, NULL, NULL, "added to the variance inside the root"},
     {"model.activation", SN_CONFIG_CHOICE, "gelu", 0, 0, NULL, "gelu|gelu_tanh|swiglu", "of the feed-forward part"},
     {"model.qk_norm", SN_CONFIG_CHOICE, "none", 0, 0, NULL, "none|layernorm|rmsnorm", "normalise q and k per head"},
     {"model.qkv_bias", SN_CONFIG_BOOL, "true", 0, 0, NULL, NULL, "bias on the q, k, v projection"},

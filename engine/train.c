@@ -827,8 +827,10 @@ static sn_status loop(trainer *t, sn_train_result *result, sn_error *err) {
   if (saved < 0 || t->state.step == 0)
     return sn_fail(err, SN_E_STATE, "no step was made: train.steps is %lld", (long long)t->total);
   if (t->state.updates == 0)
-    return sn_fail(err, SN_E_STATE, "%lld steps changed nothing: no sample had a valid target",
-                   (long long)t->state.step);
+    return sn_fail(err, SN_E_STATE, "%lld steps changed nothing: %s", (long long)t->state.step,
+                   t->state.nonfinite_steps == 0 ? "no sample had a valid target"
+                   : t->state.empty_steps == 0   ? "the loss or its gradient was never finite"
+                                                 : "the loss or its gradient was not finite, or no sample had a valid target");
   if (t->task.eval_every > 0 && t->state.best_step < 0)
     return sn_fail(err, SN_E_STATE, "%lld steps, and the score on the validation part was never defined",
                    (long long)t->state.step);
