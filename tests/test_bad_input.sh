@@ -48,7 +48,7 @@ echo mine > table.csv; cp table.csv table.tsv.cache; mkdir other.cache; echo min
 refuses 2 'not a manifest' "$sonde" index cohort --out table.csv; holds table.csv mine
 refuses 2 'not an index cache' "$sonde" index cohort --out table.tsv; holds table.tsv.cache mine
 refuses 1 'found a folder' "$sonde" index cohort --out other --fresh; holds other.cache/file mine
-refuses 2 'not an HDF5 file' "$sonde" index cohort --prepare table.csv; holds table.csv mine
+refuses 2 'not a prepared store' "$sonde" index cohort --prepare table.csv; holds table.csv mine
 "$sonde" index cohort --out again.tsv > out && "$sonde" index cohort --out again.tsv --fresh > out || fail "a manifest is not made anew"
 mkdir taken; echo mine > taken/split.tsv
 refuses 2 'not a split' "${pretrain[@]}" --out taken; holds taken/split.tsv mine
@@ -60,7 +60,7 @@ refuses 2 "not a run's configuration" "${pretrain[@]}" --out own; holds own/conf
 
 cp table.csv features.tsv; cp table.csv features.h5
 refuses 2 'not the table of an embedding' "$sonde" embed run --out features.npy; holds features.tsv mine
-refuses 2 'not an HDF5 file' "$sonde" embed run --out features.h5; holds features.h5 mine
+refuses 2 'not an embedding' "$sonde" embed run --out features.h5; holds features.h5 mine
 "$sonde" embed run --out fresh.npy > out 2> err && "$sonde" embed run --out fresh.npy > out 2> err || fail "features are not made anew"
 refuses 2 'can only be joined over the folds' "$sonde" probe run closed --data cohort --subject recording --target header:Sex --split sex:M:F
 

@@ -28,7 +28,7 @@ expect() {
 cd "$dir" || exit 1
 expect 0 'rate       2 to 4 Hz' inspect plain.edf
 expect 0 '"subject": {' inspect --json plain.edf
-expect 0 'id, 50 years, F' inspect plain.edf
+expect 0 '(no id), 50 years, F' inspect plain.edf # "id" in plain EDF may be a name
 expect 0 'EDF+D, eeg' inspect plus_d.edf
 expect 0 '7.000 s  +0.500 s' inspect plus_d.edf
 expect 0 '"duration_s": 0.5' inspect --json plus_c.edf
