@@ -21,15 +21,22 @@ struct sn_run_sources {
 
 static bool begins(const char *key, const char *prefix) { return strncmp(key, prefix, strlen(prefix)) == 0; }
 
-/* What is the run's: one model is trained, on one split. */
+/* data.*, augmentations and a modality's own keys; the rest is the run's: one model is trained, on one split. */
+static bool of_source(const char *key) {
+  if (strcmp(key, "data.share_exponent") == 0 || strcmp(key, "data.split_seed") == 0) return false;
+  bool found = begins(key, "data.") || begins(key, "augment.");
+  for (int64_t i = 0; i < sn_n_modalities; i++) {
+    const size_t n = strlen(sn_modalities[i]->name);
+    found = found || (strncmp(key, sn_modalities[i]->name, n) == 0 && key[n] == '.');
+  }
+  return found;
+}
+
 static sn_status check_keys(const sn_config *config, int64_t i, sn_error *err) {
-  static const char *const OF_RUN[] = {"train.", "model.", "objective.", "init.", "mae.", "jepa.", "contrast.", "synthetic."};
   const sn_config *source = sn_config_source(config, i);
   for (int64_t k = -1; (k = sn_config_next_own(source, k)) >= 0;) {
     const char *key = sn_config_key(source, k);
-    bool of_run = strcmp(key, "data.share_exponent") == 0 || strcmp(key, "data.split_seed") == 0;
-    for (size_t j = 0; j < sizeof OF_RUN / sizeof OF_RUN[0]; j++) of_run = of_run || begins(key, OF_RUN[j]);
-    if (of_run)
+    if (!of_source(key))
       return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, key, "sources.%lld.%s: is the same for all sources of a run: set it at the top "
                         "level", (long long)i, key);
   }

@@ -98,6 +98,8 @@ static void test_refusals(void **state) {
   refused(TWO(DIR_19, "\"data\": {\"dir\": \"@/cap32\", \"share\": 1}"), "", "leaves nothing to cap19");
   refused(TWO(DIR_19, "\"data\": {\"dir\": \"@/cap32\", \"modality\": \"egg\"}"), "", "'egg' is not known");
   refused(TWO(DIR_19, "\"data\": {\"dir\": \"@/cap32\"}, \"train\": {\"lr\": 1}"), "", "same for all sources");
+  refused(TWO(DIR_19, "\"data\": {\"dir\": \"@/cap32\"}, \"mae\": {\"mask_ratio\": 0.3}"), "", "same for all sources");
+  refused(TWO(DIR_19, "\"data\": {\"dir\": \"@/cap32\", \"split_seed\": 1}"), "", "same for all sources");
   refused(TWO(DIR_19, "\"data\": {\"dir\": \"synthetic\"}"), "", "is a directory of recordings");
   refused(TWO(DIR_19, "\"data\": {\"dir\": \"@/cap32\", \"window\": \"60 s\"}"), "", "no window of 60 s");
   refused(TWO(DIR_19, "\"data\": {\"dir\": \"@/cap32\", \"rate\": \"100 Hz\"}"), "data.tokens=waveform\n", "another data.rate");

@@ -60,17 +60,22 @@ pretrain waveform_sources sources "${waveform[@]}"
 pretrain waveform_alone alone "${waveform[@]}"
 
 probe() { # RUNS NAME DIRECTORY OPTION...
-  "$sonde" probe "$out/$1"{0,1} --data "$3" --name "$2" --pool mean --pool per_channel "${@:4}"
+  "$sonde" probe "$out/$1"{0,1} --data "$3" --name "$2" --pool mean "${@:4}"
 }
-eegmat=(--labels "$data/eegmat_125hz/labels.csv" --key file --subject subject --target state --metric balanced_accuracy)
+eegmat=(--labels "$data/eegmat_125hz/labels.csv" --key file --subject subject --target state --metric balanced_accuracy
+  --pool per_channel)
 for kind in sources alone waveform_sources waveform_alone; do
   echo "== $kind"
   probe $kind eegmat-state "$data/eegmat_125hz" "${eegmat[@]}"
 done
 for kind in sources waveform_sources; do
   for name in cap19 cap64 helmet; do
+    # The helmet's coils are in no table of names, which per_channel would need.
+    pools=(--pool per_channel)
+    [ $name != helmet ] || pools=()
     echo "== $kind"
-    probe $kind $name-eyes "$out/data/$name" --labels "$out/data/$name.csv" --key file --target eyes --metric balanced_accuracy
-    probe $kind $name-age "$out/data/$name" --target participants:age --task regression
+    probe $kind $name-eyes "$out/data/$name" --labels "$out/data/$name.csv" --key file --target eyes --metric balanced_accuracy \
+      "${pools[@]}"
+    probe $kind $name-age "$out/data/$name" --target participants:age --task regression "${pools[@]}"
   done
 done
