@@ -98,7 +98,8 @@ SN_MUST_CHECK sn_status sn_encoder_input_create_all(const sn_encoder *encoder, c
                                                     sn_encoder_input **out, sn_error *err);
 void sn_encoder_input_destroy(sn_encoder_input *input);
 
-/* The time coordinate of a token in unit steps: 0 for the first patch of a grid. */
+/* The time coordinate of a token in unit steps: 0, 1, 2, ... for the patches of a grid whose centre of the first lies half a step
+ * after the beginning.  Patches that overlap are longer than a step: all of theirs are later by (patch - step) / (2 step). */
 double sn_encoder_unit(const sn_encoder *encoder, const sn_token_batch *batch, int64_t token);
 
 /* y (n_rows, C) in y_dtype. step keys dropout; a frozen encoder (its patch embedding is) has none. */

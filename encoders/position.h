@@ -37,7 +37,8 @@ typedef struct sn_encoder_data {
   const char *(*channel_name)(int64_t id); /* for messages; NULL: numbers */
 } sn_encoder_data;
 
-/* The time coordinate of a token in unit steps: 0 for the first patch of a grid. */
+/* The time coordinate of a token in unit steps: 0, 1, 2, ... for the patches of a grid whose centre of the first lies half a step
+ * after the beginning.  Patches that overlap are longer than a step: all of theirs are later by (patch - step) / (2 step). */
 double sn_time_unit(const sn_encoder_data *data, const sn_token_batch *batch, int64_t token);
 
 /* --- one part ----------------------------------------------------------------------------------------------------- */
