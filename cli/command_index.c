@@ -234,7 +234,8 @@ static void print_summary(const summary *s, const char *out) {
   char duration[32], bytes[32];
   format_duration(s->seconds, duration, sizeof duration);
   format_bytes(s->bytes, bytes, sizeof bytes);
-  printf("%s: %" PRId64 " recordings, %s of signal, %s\n", s->manifest->name, s->manifest->n_ok, duration, bytes);
+  printf("%s: %" PRId64 " recording%s, %s of signal, %s\n", s->manifest->name, s->manifest->n_ok,
+         s->manifest->n_ok == 1 ? "" : "s", duration, bytes);
   if (s->n_groups > 0) print_groups(s);
   print_left_out(s);
   printf("\n");
@@ -245,7 +246,8 @@ static void print_summary(const summary *s, const char *out) {
     printf("  people: not stated in the files (a labels column can name them)\n");
   }
   if (s->n_without_unit > 0) {
-    printf("  no known unit: %" PRId64 " recordings, such as %s (--assume-unit gives one)\n", s->n_without_unit,
+    printf("  no known unit: %" PRId64 " recording%s, such as %s (--assume-unit gives one)\n", s->n_without_unit,
+           s->n_without_unit == 1 ? "" : "s",
            s->manifest->rows[s->first_without_unit].cells[SN_MANIFEST_PATH]);
   }
   if (r->n_repeated > 0) printf("  named twice in RECORDS: %" PRId64 "\n", r->n_repeated);
@@ -257,7 +259,7 @@ static void print_summary(const summary *s, const char *out) {
     }
     printf(")\n");
   }
-  printf("  looked at %" PRId64 " files in %" PRId64 " folder%s in %.2f s", r->n_files, r->n_folders,
+  printf("  looked at %" PRId64 " file%s in %" PRId64 " folder%s in %.2f s", r->n_files, r->n_files == 1 ? "" : "s", r->n_folders,
          r->n_folders == 1 ? "" : "s", s->took_s);
   if (r->n_reused > 0) printf(", %" PRId64 " lines from the cache", r->n_reused);
   printf("\n");

@@ -236,12 +236,9 @@ static sn_status find_root(const char *path, char **root, char **relative, sn_er
   char *real = realpath(path, NULL), *folder = NULL;
   sn_status status = SN_OK;
   *root = *relative = NULL;
-  if (real == NULL) { /* not there, or no right to see it: opening says so */
-    SN_TRY(sn_strdup(root, ".", "path", err));
-    return sn_strdup(relative, path, "path", err);
-  }
-  SN_TRY_GOTO(sn_strdup(&folder, real, "path", err), done);
-  for (char *slash = strrchr(folder, '/'); slash != NULL && slash != folder; slash = strrchr(folder, '/')) {
+  if (real != NULL) SN_TRY_GOTO(sn_strdup(&folder, real, "path", err), done);
+  /* One that is not there, or that nobody may see, is in no tree: opening says so, by the path that was given. */
+  for (char *slash = folder != NULL ? strrchr(folder, '/') : NULL; slash != NULL && slash != folder; slash = strrchr(folder, '/')) {
     *slash = '\0';
     if (!is_described(folder)) continue;
     SN_TRY_GOTO(sn_strdup(root, folder, "path", err), done);

@@ -31,7 +31,8 @@ static sn_status open_manifest(sn_run_signal *data, const sn_config *config, con
   } else {
     SN_TRY_GOTO(sn_index_directory(dir, &options, &data->manifest, &report, err), done);
     const int64_t bad = data->manifest->n - data->manifest->n_ok;
-    if (bad == 0) sn_log_write(log, SN_LOG_INFO, "%s: %lld recordings", dir, (long long)data->manifest->n);
+    if (bad == 0) sn_log_write(log, SN_LOG_INFO, "%s: %lld recording%s", dir, (long long)data->manifest->n,
+                               data->manifest->n == 1 ? "" : "s");
     else sn_log_write(log, SN_LOG_INFO, "%s: %lld recordings, %lld of them cannot be used (%s says why)", dir,
                       (long long)data->manifest->n, (long long)bad, path != NULL ? path : "`sonde index`");
     if (path != NULL) SN_TRY_GOTO(sn_manifest_save(data->manifest, path, err), done);

@@ -38,6 +38,11 @@ grep -q 'no unit, uV is assumed' out || fail "another unit is told than was assu
 # Files that are none, and labels without a line.
 printf 'x' > "${record%.hea}.atrx"
 says 1 "belongs to the record" "$sonde" inspect "${record%.hea}.atrx"
+mkdir below
+(cd below && "$sonde" inspect ../none.edf > out 2> ../log) && fail "a file that is not there"
+grep -q "inspect: ../none.edf: cannot be opened" log || fail "another path is told than was given"
+"$sonde" synth ecg --out one --subjects 1 --recordings 1 --seconds 12 --leads 1 > /dev/null
+"$sonde" index one > out 2> log && grep -q '1 recording,' out || fail "a plural of one: $(cat out)"
 printf 'record,subject\n' > empty.csv
 pretrain=("$sonde" pretrain --preset ecg-tiny --data cohort --set model.width=16 --set model.heads=2 --set model.depth=1
   --set mae.decoder_width=16 --set mae.decoder_heads=1 --set train.pack_tokens=256 --set train.steps=2 --set train.threads=1)
