@@ -64,6 +64,14 @@ grep -q 'data.exclude or raise train.max_bad_share' log || fail "not what to do:
 [ "$(wc -l < late_run/quarantine.tsv)" -ge 2 ] || fail "no quarantine.tsv"
 pretrain good late_run --set train.steps=2 || fail "a folder without a checkpoint is not taken again: $(cat log)"
 
+# What is odd about a recording is said once, also where it fails and is opened for one window after another.
+mkdir odd
+first=$(ls late/*.hea | head -n 1)
+cp "${first%.hea}".* odd/
+sed -i 's/aVR$/aVx/; s/aVL$/aVR/; s/aVx$/aVL/' odd/*.hea
+pretrain odd odd_run --set train.steps=4 || true
+[ "$(grep -c 'recorded limb leads differ' log)" = 1 ] || fail "said $(grep -c 'limb leads differ' log) times: $(cat log)"
+
 # doctor says so beforehand, where all of the signal is read; and which recordings are shorter than a window.
 "$sonde" synth ecg --out brief --subjects 1 --recordings 2 --seconds 6 > /dev/null
 code=0; "$sonde" doctor late --signal all > out 2> log || code=$?
