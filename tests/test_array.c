@@ -148,6 +148,7 @@ static void refused(void **state) {
       {"{" KEYS "}", "Fp1,Cz\n1,2\n", "header_lines", SN_E_CORRUPT},
       {"{" KEYS ", \"scale\": 0}", "1,2\n", "scale", SN_E_CORRUPT},
       {"{" KEYS ", \"positions_m\": [[1, 2], null]}", "1,2\n", "positions_m", SN_E_CORRUPT},
+      {"{" KEYS ", \"positions_m\": [[0, 80, 40], null]}", "1,2\n", "within 0.5 m", SN_E_CORRUPT},
       {"{" KEYS ", \"axes\": \"channel,time\"}", "1,2\n", "axes", SN_E_CORRUPT},
       {"{" KEYS ", \"bad\": [\"Oz\"]}", "1,2\n", "bad", SN_E_CORRUPT},
       {"{" KEYS ", \"columns\": [0, 0]}", "1,2\n", "columns", SN_E_CORRUPT},

@@ -106,8 +106,12 @@ static sn_status check_numbers(const array_sidecar *s, sn_error *err) {
     const sn_json *p = sn_json_at(positions, i);
     if (sn_json_kind(p) == SN_JSON_NULL) continue;
     bool good = sn_json_kind(p) == SN_JSON_ARRAY && sn_json_length(p) == 3;
-    for (int64_t k = 0; good && k < 3; k++) good = sn_json_as_f64(sn_json_at(p, k), &value) && fabs(value) < 10;
-    if (!good) return bad(s, "positions_m", "[x, y, z] in metres, or null", err);
+    double squares = 0;
+    for (int64_t k = 0; good && k < 3; k++) {
+      good = sn_json_as_f64(sn_json_at(p, k), &value);
+      squares += good ? value * value : 0;
+    }
+    if (!good || !(squares <= 0.25)) return bad(s, "positions_m", "[x, y, z] in metres, within 0.5 m, or null", err);
   }
   if (lines != NULL && (!sn_json_as_i64(lines, &whole) || whole < 0))
     return bad(s, "header_lines", "a number from 0", err);
