@@ -36,7 +36,7 @@ sn_status sn_optimizer_step(sn_device *device, sn_params *params, const sn_optim
                           .weight_decay = p->decay ? options->weight_decay : 0, .step = step, .grad_scale = scale};
     SN_TRY(sn_adamw(device, &p->value, &p->m, &p->v, &p->grad, &attr, err));
     p->version++;
-    if (options->ema > 0 && p->ema.data != NULL) SN_TRY(sn_ema_update(device, &p->ema, &p->value, options->ema, err));
+    if (p->ema.data != NULL) SN_TRY(sn_ema_update(device, &p->ema, &p->value, options->ema, err));
   }
   return SN_OK;
 }

@@ -8,7 +8,7 @@
 typedef struct sn_optimizer_options {
   double beta1, beta2, eps, weight_decay;
   double clip;           /* 0: none */
-  double ema;            /* 0: none */
+  double ema;            /* of the moving averages that are kept; 0: they are the weights themselves */
   double layer_decay;    /* learning rate of a parameter is lr * layer_decay^(n_layers - layer); 1: the same for all */
   int64_t n_layers;      /* depth + 1 (objectives.md O3) */
 } sn_optimizer_options;
