@@ -158,6 +158,8 @@ static sn_status print_json(const char *run, const sn_train_result *r, sn_error 
   sn_json_put_i64(&w, "rejected", r->state.rejected);
   sn_json_put_i64(&w, "recordings_without_window", r->n_silent);
   sn_json_put_bool(&w, "stopped", r->stopped);
+  sn_json_put_bool(&w, "collapsed", r->state.monitor.collapsed);
+  sn_json_put_bool(&w, "plateau", r->state.monitor.plateau);
   if (r->state.n_parts > 0) put_sources(&w, &r->state);
   sn_json_put_i64(&w, "primitives_after_step_10", r->primitives_after_10);
   sn_json_end_object(&w);
@@ -179,7 +181,8 @@ static sn_status choose_run(const sn_args *args, char **run, sn_error *err) {
   return SN_OK;
 }
 
-static int finish(const sn_args *args, const char *run, bool from_recordings, const sn_train_result *result, sn_error *err) {
+static int finish(const sn_args *args, const char *run, bool from_recordings, double plateau_gain, const sn_train_result *result,
+                  sn_error *err) {
   const char *quote = strpbrk(run, " \t;&()$*?") != NULL ? "'" : ""; /* commands that can be pasted */
   if (result->start_step == result->state.step) {
     fprintf(stderr, "%s: all %lld steps were already done; nothing is left to do\n", run, (long long)result->state.step);
@@ -191,6 +194,12 @@ static int finish(const sn_args *args, const char *run, bool from_recordings, co
   if (result->state.nonfinite_steps > 0 || result->state.empty_steps > 0)
     fprintf(stderr, "  %lld steps were not finite and skipped, %lld had no target\n",
             (long long)result->state.nonfinite_steps, (long long)result->state.empty_steps);
+  if (result->state.monitor.collapsed)
+    fprintf(stderr, "  the features have collapsed, at step %lld (monitor_std, monitor_input_share in metrics.jsonl; docs/objectives/monitors.md)\n",
+            (long long)result->state.monitor.collapsed_at);
+  if (result->state.monitor.plateau)
+    fprintf(stderr, "  on a plateau since step %lld: the loss has not fallen by more than %g %%\n",
+            (long long)result->state.monitor.best_at, 100 * plateau_gain);
   if (result->state.rejected > 0)
     fprintf(stderr, "  rejected windows: %lld, flat or with too little measured (%s)\n",
             (long long)result->state.rejected, result->why_rejected[0] != '\0' ? result->why_rejected : "before this was resumed");
@@ -245,7 +254,8 @@ int sn_command_pretrain(int argc, char **argv) {
                                        .log = sn_terminal_log(),
                                        .progress = sn_terminal_is_interactive() ? show_progress : log_progress};
   SN_TRY_GOTO(sn_pretrain(&options, &result, &err), fail);
-  code = finish(args, run, strcmp(sn_config_text(config, "data.dir"), "synthetic") != 0, &result, &err);
+  code = finish(args, run, strcmp(sn_config_text(config, "data.dir"), "synthetic") != 0,
+                sn_config_real(config, "monitor.plateau_gain"), &result, &err);
   goto done;
 fail:
   code = sn_terminal_fail("pretrain", &err);

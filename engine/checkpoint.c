@@ -106,6 +106,35 @@ static sn_status read_parts(const sn_json *list, sn_train_state *state, sn_error
   return SN_OK;
 }
 
+static void write_monitor(sn_json_writer *w, const sn_monitor_state *m) {
+  sn_json_write_key(w, "monitor");
+  sn_json_begin_object(w);
+  sn_json_put_i64(w, "steps", m->steps);
+  sn_json_put_i64(w, "low_in_row", m->low_in_row);
+  sn_json_put_bool(w, "collapsed", m->collapsed);
+  sn_json_put_i64(w, "collapsed_at", m->collapsed_at);
+  sn_json_put_i64(w, "block_steps", m->block_steps);
+  sn_json_put_f64(w, "block_sum", m->block_sum);
+  sn_json_put_i64(w, "blocks", m->blocks);
+  sn_json_put_f64(w, "best_mean", m->best_mean);
+  sn_json_put_i64(w, "best_at", m->best_at);
+  sn_json_put_bool(w, "plateau", m->plateau);
+  sn_json_end_object(w);
+}
+
+static sn_status read_monitor(const sn_json *json, sn_monitor_state *m, sn_error *err) {
+  SN_TRY(sn_json_get_i64(json, "steps", &m->steps, err));
+  SN_TRY(sn_json_get_i64(json, "low_in_row", &m->low_in_row, err));
+  SN_TRY(sn_json_get_bool(json, "collapsed", &m->collapsed, err));
+  SN_TRY(sn_json_get_i64(json, "collapsed_at", &m->collapsed_at, err));
+  SN_TRY(sn_json_get_i64(json, "block_steps", &m->block_steps, err));
+  SN_TRY(sn_json_get_f64(json, "block_sum", &m->block_sum, err));
+  SN_TRY(sn_json_get_i64(json, "blocks", &m->blocks, err));
+  SN_TRY(sn_json_get_f64(json, "best_mean", &m->best_mean, err));
+  SN_TRY(sn_json_get_i64(json, "best_at", &m->best_at, err));
+  return sn_json_get_bool(json, "plateau", &m->plateau, err);
+}
+
 static void write_state_fields(sn_json_writer *w, const sn_train_state *state) {
   for (int i = 0; i < N_INTEGERS; i++) {
     sn_json_put_i64(w, INTEGERS[i].key, *(const int64_t *)((const char *)state + INTEGERS[i].offset));
@@ -127,6 +156,7 @@ static void write_state_fields(sn_json_writer *w, const sn_train_state *state) {
   }
   if (state->n_targets > 0) write_targets(w, state);
   if (state->n_parts > 0) write_parts(w, state);
+  if (state->monitor.steps > 0) write_monitor(w, &state->monitor);
   if (state->best_step < 0) return;
   sn_json_put_i64(w, "best_step", state->best_step);
   sn_json_put_f64(w, "best_score", state->best_score);
@@ -179,6 +209,7 @@ static sn_status read_optional(const sn_json *root, sn_train_state *state, sn_er
     SN_TRY(sn_json_get_i64(root, "phase_updates", &state->phase_updates, err));
   if (sn_json_get(root, "targets") != NULL) SN_TRY(read_targets(sn_json_get(root, "targets"), state, err));
   if (sn_json_get(root, "sources") != NULL) SN_TRY(read_parts(sn_json_get(root, "sources"), state, err));
+  if (sn_json_get(root, "monitor") != NULL) SN_TRY(read_monitor(sn_json_get(root, "monitor"), &state->monitor, err));
   if (sn_json_get(root, "best_step") == NULL) return SN_OK;
   SN_TRY(sn_json_get_i64(root, "best_step", &state->best_step, err));
   SN_TRY(sn_json_get_f64(root, "best_score", &state->best_score, err));

@@ -22,6 +22,20 @@ typedef struct sn_part_state {
   int64_t tokens, samples;  /* that reached the model, all ranks */
 } sn_part_state;
 
+/* What the rules of the monitors remember (engine/monitor.h). All zero: nothing seen. */
+typedef struct sn_monitor_state {
+  int64_t steps;            /* watched, in this phase */
+  int64_t low_in_row;       /* observations in a row that were those of a collapse */
+  bool collapsed;
+  int64_t collapsed_at;     /* step at which it was last found, 0: never */
+  int64_t block_steps;      /* of the running mean of losses */
+  double block_sum;
+  int64_t blocks;           /* complete ones */
+  double best_mean;         /* lowest one, and the step at which it ended */
+  int64_t best_at;
+  bool plateau;
+} sn_monitor_state;
+
 /* Everything of a run that is not a tensor. */
 typedef struct sn_train_state {
   int64_t step;             /* optimiser steps done */
@@ -35,6 +49,7 @@ typedef struct sn_train_state {
   int64_t phase_updates;    /* updates before the phase began: bias correction counts from there */
   int64_t best_step;        /* of the evaluations so far; -1: none */
   double best_score, best_tie;
+  sn_monitor_state monitor;
   int64_t n_threads;
   char isa[16], dtype[8], version[16];
   char content_hash[65];    /* of the source */

@@ -27,7 +27,7 @@ sn_status sn_pretrain_check(sn_config *config, int64_t *steps, sn_error *err) {
 bool sn_pretrain_is_neutral(const char *key) {
   static const char *const KEYS[] = {"train.loader_threads", "train.prefetch",   "train.checkpoint_every",
                                      "train.keep_last",      "train.keep_every", "train.threads",
-                                     "data.cache",           "data.open_files",  "data.relative_to"};
+                                     "data.cache",           "data.open_files",  "data.relative_to", "monitor.on_collapse"};
   for (size_t i = 0; i < sizeof KEYS / sizeof KEYS[0]; i++)
     if (strcmp(key, KEYS[i]) == 0) return true;
   return false;

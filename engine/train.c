@@ -12,6 +12,7 @@
 #include "engine/init_run.h"
 #include "engine/metrics.h"
 #include "engine/model.h"
+#include "engine/monitor.h"
 #include "engine/optimizer.h"
 #include "engine/run.h"
 #include "engine/statistics.h"
@@ -26,6 +27,7 @@ typedef struct trainer {
   sn_model *model;
   sn_loader *loader;
   sn_step_engine *engine;
+  sn_monitor *monitor;   /* NULL: none */
   sn_metrics *metrics;   /* rank 0 */
   sn_train_task task;
   int phase;             /* whose model this is */
@@ -295,6 +297,7 @@ static sn_status load_checkpoint(trainer *t, const char *path, const sn_train_st
   s->best_step = old->best_step;
   s->best_score = old->best_score;
   s->best_tie = old->best_tie;
+  s->monitor = old->monitor;
   return SN_OK;
 }
 
@@ -376,6 +379,11 @@ static sn_status begin_phase(trainer *t, sn_error *err) {
   sn_objective *o = t->model->objective;
   o->first_step = (uint64_t)t->task.phases[t->phase].first;
   if (o->vtable->begin != NULL) SN_TRY(o->vtable->begin(o, err));
+  const sn_monitor_setup monitor = {.run = t->config, .phase = settings(t), .model = t->model, .device = t->device,
+                                    .product = t->product, .comm = t->comm, .log = t->options->log};
+  sn_monitor_destroy(t->monitor);
+  t->monitor = NULL;
+  if (t->options->task == NULL) SN_TRY(sn_monitor_create(&monitor, &t->monitor, err));
   return sn_step_engine_create(t->device, t->model->params, t->model->objective, t->residual, t->product, t->comm,
                                &t->engine, err);
 }
@@ -438,6 +446,7 @@ static sn_status enter_phase(trainer *t, sn_train_result *result, sn_error *err)
   const int phase = phase_of(t, t->state.step);
   if (phase == t->phase) return SN_OK;
   t->phase = phase;
+  t->state.monitor = (sn_monitor_state){0}; /* another loss, or another rate */
   t->primitives_before = result->primitives_after_10;
   if (t->options->task == NULL) {
     SN_TRY(renew_model(t, err));
@@ -501,6 +510,7 @@ static sn_status set_up(trainer *t, sn_train_result *result, sn_error *err) {
 static void tear_down(trainer *t) {
   sn_metrics_close(t->metrics);
   sn_step_engine_destroy(t->engine);
+  sn_monitor_destroy(t->monitor);
   sn_loader_destroy(t->loader);
   sn_model_destroy(t->model);
   sn_device_destroy(t->device);
@@ -616,6 +626,7 @@ static sn_status write_metrics(trainer *t, const sn_step_sums *sums, const sn_te
   sn_metrics_count(m, "quarantined", sn_loader_quarantined(t->loader));
   if (t->options->source->may_lack_beats) sn_metrics_count(m, "nobeat", seen[2]);
   sn_metrics_count(m, "rejected", t->state.rejected);
+  sn_monitor_write(t->monitor, &t->state.monitor, m);
   for (int i = 0; i < scores->n; i++) sn_metrics_value(m, scores->names[i], scores->values[i]);
   sn_metrics_timing(m, "step_ms", ms);
   sn_metrics_timing(m, "tok_per_s", ms > 0 ? 1e3 * (double)seen[0] / ms : NAN);
@@ -743,6 +754,8 @@ static sn_status run_step(trainer *t, sn_step *step, double start_ms, sn_error *
   }
   t->state.rejected += seen[3];
   t->state.position = step->position;
+  SN_TRY(sn_monitor_step(t->monitor, step, t->state.step, sums.loss, &t->state.monitor, err));
+  t->primitives_at_10 += sn_monitor_primitives(t->monitor); /* its first look creates them, once */
   sn_train_scores scores;
   SN_TRY(evaluate(t, &scores, err));
   if (t->metrics == NULL) return SN_OK;
@@ -815,10 +828,11 @@ static sn_status loop(trainer *t, sn_train_result *result, sn_error *err) {
       result->primitives_after_10 = t->primitives_before + t->device->primitives_created - t->primitives_at_10;
     bool stop;
     SN_TRY(asked_to_stop(t, &stop, err));
-    if (stop || t->state.step % every == 0 || evaluates_at(t, t->state.step) || t->state.step == t->total) {
+    if (stop || sn_monitor_stops(t->monitor) || t->state.step % every == 0 || evaluates_at(t, t->state.step) || t->state.step == t->total) {
       SN_TRY(write_checkpoint(t, err));
       saved = t->state.step;
     }
+    SN_TRY(sn_monitor_stopped(t->monitor, err));
     if (stop) {
       result->stopped = true;
       return SN_OK;

@@ -6,6 +6,7 @@
 
 #include "encoders/encoder.h"
 #include "engine/init_run.h"
+#include "engine/monitor.h"
 #include "objectives/draws.h"
 #include "objectives/term.h"
 
@@ -114,6 +115,7 @@ sn_status sn_engine_config_create(const sn_config_entry *const *extra, int64_t n
   int64_t n = 0;
   tables[n++] = sn_train_config;
   tables[n++] = sn_init_config;
+  tables[n++] = sn_monitor_config;
   tables[n++] = sn_encoder_config;
   tables[n++] = sn_position_config;
   tables[n++] = sn_attention_config;
