@@ -1,9 +1,8 @@
-#include "engine/train.h"
+#include "engine/train_private.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 
 #include "core/alloc.h"
@@ -19,65 +18,36 @@
 #include "engine/step.h"
 #include "engine/train_config.h"
 
-typedef struct trainer {
-  const sn_train_options *options;
-  const sn_config *config; /* of the run */
-  sn_comm *comm, *own_comm;
-  sn_device *device;
-  sn_model *model;
-  sn_loader *loader;
-  sn_step_engine *engine;
-  sn_monitor *monitor;   /* NULL: none */
-  sn_metrics *metrics;   /* rank 0 */
-  sn_train_task task;
-  int phase;             /* whose model this is */
-  int64_t total;         /* steps of all phases */
-  sn_dtype residual, product;
-  sn_optimizer_options optimizer;
-  sn_schedule schedule;  /* of the phase, over its own steps */
-  sn_train_state state;
-  sn_json *resumed;      /* state.json, until the ledger is read */
-  const char *dtype;
-  int64_t in_phase;      /* steps of this call since the phase began */
-  int64_t primitives_at_10, primitives_before; /* created after step 10 of earlier phases */
-  double loss;
-} trainer;
-
 static double now_ms(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
 }
 
-static double peak_mib(void) {
-  struct rusage usage;
-  return getrusage(RUSAGE_SELF, &usage) == 0 ? (double)usage.ru_maxrss / 1024 : NAN;
-}
-
 /* --- set-up ------------------------------------------------------------------------------------------------------- */
 
 static sn_status collate(void *user, const sn_token_batch *batch, const uint64_t *epochs, void **work, sn_error *err) {
-  const sn_objective *objective = ((trainer *)user)->model->objective;
+  const sn_objective *objective = ((sn_trainer *)user)->model->objective;
   return objective->vtable->collate(objective, batch, epochs, work, err);
 }
 
 static void free_work(void *user, void *work) {
-  if (work != NULL) ((trainer *)user)->model->objective->vtable->free_work(work);
+  if (work != NULL) ((sn_trainer *)user)->model->objective->vtable->free_work(work);
 }
 
 /* The settings in force. */
-static const sn_config *settings(const trainer *t) {
+const sn_config *sn_trainer_settings(const sn_trainer *t) {
   const sn_config *own = t->task.phases[t->phase].config;
   return own != NULL ? own : t->config;
 }
 
 /* A task has no target encoder, whatever the run that it begins from was trained with. */
-static bool keeps_average(const trainer *t) {
-  return t->options->task == NULL ? sn_model_keeps_average(settings(t)) : sn_config_real(settings(t), "train.ema") > 0;
+static bool keeps_average(const sn_trainer *t) {
+  return t->options->task == NULL ? sn_model_keeps_average(sn_trainer_settings(t)) : sn_config_real(sn_trainer_settings(t), "train.ema") > 0;
 }
 
-static sn_status read_settings(trainer *t, sn_error *err) {
-  const sn_config *c = settings(t);
+static sn_status read_settings(sn_trainer *t, sn_error *err) {
+  const sn_config *c = sn_trainer_settings(t);
   const sn_train_phase *p = &t->task.phases[t->phase];
   t->optimizer = (sn_optimizer_options){.beta1 = sn_config_real(c, "train.beta1"),
                                         .beta2 = sn_config_real(c, "train.beta2"),
@@ -94,7 +64,7 @@ static sn_status create_objective_model(void *user, const sn_config *config, con
   return sn_model_create(config, shape, residual, (uint64_t)sn_config_int(config, "train.seed"), true, out, err);
 }
 
-static sn_status choose_task(trainer *t, sn_error *err) {
+static sn_status choose_task(sn_trainer *t, sn_error *err) {
   t->state.best_step = -1;
   t->state.best_score = t->state.best_tie = NAN;
   if (t->options->task == NULL) {
@@ -120,27 +90,27 @@ static sn_status choose_task(trainer *t, sn_error *err) {
   return SN_OK;
 }
 
-static int phase_of(const trainer *t, int64_t step) {
+static int phase_of(const sn_trainer *t, int64_t step) {
   int i = 0;
   while (i + 1 < t->task.n_phases && step >= t->task.phases[i].last) i++;
   return i;
 }
 
 /* What the phase's objective asks of the sampler. A task brings its own model: single samples. */
-static sn_status find_sampling(const trainer *t, sn_loader_options *o, sn_error *err) {
+static sn_status find_sampling(const sn_trainer *t, sn_loader_options *o, sn_error *err) {
   sn_objective_needs needs = {0};
   if (t->options->task != NULL) return SN_OK;
-  SN_TRY(sn_objective_get_needs(settings(t), &needs, err));
+  SN_TRY(sn_objective_get_needs(sn_trainer_settings(t), &needs, err));
   o->sampling = needs.sampling;
   o->min_gap_s = sn_config_real(t->config, "sampler.min_gap");
   o->max_lag_s = sn_config_real(t->config, "sampler.max_lag");
   if (!needs.label || t->options->source->labels != NULL) return SN_OK;
   return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "data.label", "data.label: the objective %s learns from a number for each "
-                    "recording: name it, such as participants:age", sn_config_text(settings(t), "objective.name"));
+                    "recording: name it, such as participants:age", sn_config_text(sn_trainer_settings(t), "objective.name"));
 }
 
 /* Whether positives are there is not left to be found out from a loss. */
-static sn_status log_groups(const trainer *t, const sn_loader_options *o, sn_error *err) {
+static sn_status log_groups(const sn_trainer *t, const sn_loader_options *o, sn_error *err) {
   sn_loader_groups g;
   SN_TRY(sn_loader_describe_groups(t->loader, t->state.position, &g, err));
   if (g.n_groups == 0 || t->comm->rank != 0) return SN_OK;
@@ -154,8 +124,8 @@ static sn_status log_groups(const trainer *t, const sn_loader_options *o, sn_err
   return SN_OK;
 }
 
-static sn_status create_loader(trainer *t, sn_error *err) {
-  const sn_config *c = t->config, *phase = settings(t);
+static sn_status create_loader(sn_trainer *t, sn_error *err) {
+  const sn_config *c = t->config, *phase = sn_trainer_settings(t);
   sn_loader_options o = {.seed = (uint64_t)sn_config_int(c, "train.seed"),
                          .pack_tokens = sn_config_int(phase, "train.pack_tokens"),
                          .packs_per_step = sn_config_int(phase, "train.packs_per_step"),
@@ -170,10 +140,10 @@ static sn_status create_loader(trainer *t, sn_error *err) {
 }
 
 /* What the loader must be asked before the model exists: shapes of every pack. */
-static sn_status find_shape(trainer *t, sn_model_shape *shape, sn_error *err) {
+static sn_status find_shape(sn_trainer *t, sn_model_shape *shape, sn_error *err) {
   const sn_source *s = t->options->source;
-  sn_loader_options o = {.pack_tokens = sn_config_int(settings(t), "train.pack_tokens"),
-                         .packs_per_step = sn_config_int(settings(t), "train.packs_per_step"), .prefetch_steps = 1, .n_ranks = t->comm->n_ranks,
+  sn_loader_options o = {.pack_tokens = sn_config_int(sn_trainer_settings(t), "train.pack_tokens"),
+                         .packs_per_step = sn_config_int(sn_trainer_settings(t), "train.packs_per_step"), .prefetch_steps = 1, .n_ranks = t->comm->n_ranks,
                          .rank = t->comm->rank, .max_bad_share = 1};
   sn_loader *probe = NULL;
   SN_TRY(find_sampling(t, &o, err));
@@ -192,129 +162,20 @@ static sn_status find_shape(trainer *t, sn_model_shape *shape, sn_error *err) {
   return SN_OK;
 }
 
-static void fill_identity(trainer *t) {
-  const sn_model_shape *shape = &t->model->shape;
-  sn_train_state *s = &t->state;
-  s->n_threads = t->device->n_threads;
-  snprintf(s->isa, sizeof s->isa, "%s", sn_isa_name(t->device->isa));
-  snprintf(s->dtype, sizeof s->dtype, "%s", t->dtype);
-  snprintf(s->version, sizeof s->version, "%s", SONDE_VERSION);
-  snprintf(s->content_hash, sizeof s->content_hash, "%s", t->options->source->content_hash);
-  s->patch_size = shape->patch_size;
-  s->n_channel_ids = shape->n_channel_ids;
-  s->patch_step = shape->patch_step;
-  s->pack_slots = shape->pack_slots;
-  s->pack_samples = shape->pack_samples;
-  s->max_tokens = shape->max_tokens;
-  s->most_positions = shape->most_positions;
-  s->most_series = shape->most_series;
-  s->n_extra = shape->n_extra;
-  s->embed_extra = shape->embed_extra;
-  s->n_targets = shape->n_targets;
-  memcpy(s->targets, shape->targets, sizeof s->targets);
-  const sn_source *source = t->options->source;
-  s->n_parts = source->n_parts;
-  for (int64_t i = 0; i < source->n_parts; i++) {
-    sn_part_state *p = &s->parts[i];
-    snprintf(p->name, sizeof p->name, "%s", source->parts[i].name);
-    p->share = source->parts[i].share;
-    p->n_windows = source->parts[i].n_windows;
-  }
-}
-
-static bool same_targets(const sn_train_state *a, const sn_train_state *b) {
-  if (a->n_targets != b->n_targets) return false;
-  for (int i = 0; i < a->n_targets; i++)
-    if (strcmp(a->targets[i].name, b->targets[i].name) != 0 || a->targets[i].width != b->targets[i].width) return false;
-  return true;
-}
-
-/* The run that is resumed must be this one; what only changes bits is said once and marked. */
-static sn_status compare_with_run(trainer *t, const sn_train_state *old, sn_error *err) {
-  const sn_train_state *now = &t->state;
-  if (strcmp(old->content_hash, now->content_hash) != 0)
-    return sn_fail(err, SN_E_STATE,
-                   "%s: the data have changed since this run began (manifest and split hash %.12s..., now %.12s...): a "
-                   "resumed run must see the same recordings. Start a new run, or restore the data",
-                   t->options->run, old->content_hash, now->content_hash);
-  if (old->patch_size != now->patch_size || old->n_channel_ids != now->n_channel_ids ||
-      old->pack_slots != now->pack_slots || old->pack_samples != now->pack_samples ||
-      old->max_tokens != now->max_tokens || old->patch_step != now->patch_step || old->n_extra != now->n_extra ||
-      old->embed_extra != now->embed_extra || !same_targets(old, now))
-    return sn_fail(err, SN_E_STATE,
-                   "%s: patches, leads or packs have another shape than when this run began: resume with "
-                   "the settings it began with",
-                   t->options->run);
-  if (strcmp(old->dtype, now->dtype) != 0)
-    return sn_fail(err, SN_E_STATE, "%s: began with dtype %s, now %s: set train.dtype to %s", t->options->run,
-                   old->dtype, now->dtype, old->dtype);
-  if (old->n_threads != now->n_threads || strcmp(old->isa, now->isa) != 0 || strcmp(old->version, now->version) != 0) {
-    sn_log_write(&t->options->log, SN_LOG_WARNING,
-                 "resumed with version %s, %s, %lld threads; began with version %s, %s, %lld threads: the result may "
-                 "differ in the last bits, and the run is marked so",
-                 now->version, now->isa, (long long)now->n_threads, old->version, old->isa, (long long)old->n_threads);
-    t->state.inexact = true;
-  }
-  t->state.inexact = t->state.inexact || old->inexact || t->options->changed;
-  return SN_OK;
-}
-
-/* The newest checkpoint of the run that is resumed: *path NULL when there is none, and the run begins anew. */
-static sn_status find_checkpoint(trainer *t, char **path, sn_train_state *old, sn_error *err) {
-  int64_t found;
-  *path = NULL;
-  if (!t->options->resume) return SN_OK;
-  sn_status status = sn_checkpoint_find(t->options->run, -1, &t->options->log, path, &found, err);
-  if (status == SN_END) return SN_OK;
-  if (status != SN_OK) return status;
-  SN_TRY(sn_checkpoint_read_state(*path, old, &t->resumed, err));
-  if (old->step > t->total)
-    return sn_fail(err, SN_E_ARGUMENT, "%s: train.steps is %lld, and %lld steps are done already", t->options->run,
-                   (long long)t->total, (long long)old->step);
-  return SN_OK;
-}
-
-static sn_status load_checkpoint(trainer *t, const char *path, const sn_train_state *old, sn_error *err) {
-  sn_train_state *s = &t->state;
-  SN_TRY(compare_with_run(t, old, err));
-  SN_TRY(sn_checkpoint_load(path, t->model->params, true, false, err));
-  s->step = old->step;
-  s->updates = old->updates;
-  s->position = old->position;
-  s->tokens = old->tokens;
-  s->samples = old->samples;
-  for (int64_t i = 0; i < s->n_parts && i < old->n_parts; i++) { /* the content hash holds names and shares */
-    s->parts[i].tokens = old->parts[i].tokens;
-    s->parts[i].samples = old->parts[i].samples;
-  }
-  s->rejected = old->rejected;
-  s->metrics_bytes = old->metrics_bytes;
-  s->events_bytes = old->events_bytes;
-  s->nonfinite_steps = old->nonfinite_steps;
-  s->nonfinite_in_row = old->nonfinite_in_row;
-  s->empty_steps = old->empty_steps;
-  s->phase_updates = old->phase_updates;
-  s->best_step = old->best_step;
-  s->best_score = old->best_score;
-  s->best_tie = old->best_tie;
-  s->monitor = old->monitor;
-  return SN_OK;
-}
-
 /* --- phases ------------------------------------------------------------------------------------------------------- */
 
 /* A model for the phase's settings, with what learns in it. */
-static sn_status make_model(trainer *t, sn_model **out, sn_error *err) {
+static sn_status make_model(sn_trainer *t, sn_model **out, sn_error *err) {
   sn_model_shape shape;
   sn_model *model = NULL;
   SN_TRY(find_shape(t, &shape, err));
-  SN_TRY(t->task.create_model(t->task.user, settings(t), &shape, t->residual, &model, err));
+  SN_TRY(t->task.create_model(t->task.user, sn_trainer_settings(t), &shape, t->residual, &model, err));
   sn_status status;
   /* As in the last phase, which freezes least: that is what needs gradients and moments. */
   if (t->task.begin_phase != NULL)
     SN_TRY_GOTO(t->task.begin_phase(t->task.user, model, t->task.n_phases - 1, err), done);
-  if (t->options->task == NULL) SN_TRY_GOTO(sn_phases_freeze(settings(t), model->params, err), done);
-  SN_TRY_GOTO(sn_params_set_decay(model->params, sn_config_text(settings(t), "train.decay_set"), err), done);
+  if (t->options->task == NULL) SN_TRY_GOTO(sn_phases_freeze(sn_trainer_settings(t), model->params, err), done);
+  SN_TRY_GOTO(sn_params_set_decay(model->params, sn_config_text(sn_trainer_settings(t), "train.decay_set"), err), done);
   *out = model;
   model = NULL;
 done:
@@ -323,17 +184,17 @@ done:
 }
 
 /* Fixed parameters that are not filled yet. */
-static sn_status fit_statistics(const trainer *t, sn_model *model, sn_error *err) {
+static sn_status fit_statistics(const sn_trainer *t, sn_model *model, sn_error *err) {
   return sn_model_fit_statistics(model, t->options->source, sn_config_int(t->config, "train.statistics_windows"),
                                  &t->options->log, err);
 }
 
-static bool carries_moments(const trainer *t) {
-  return strcmp(sn_config_text(settings(t), "train.moments"), "carry") == 0;
+static bool carries_moments(const sn_trainer *t) {
+  return strcmp(sn_config_text(sn_trainer_settings(t), "train.moments"), "carry") == 0;
 }
 
 /* Every phase's model, before the first step: what is wrong with the last one is not found after days. */
-static sn_status check_phases(trainer *t, sn_error *err) {
+static sn_status check_phases(sn_trainer *t, sn_error *err) {
   sn_model *before = NULL, *model = NULL;
   sn_status status = SN_OK;
   const int phase = t->phase;
@@ -343,8 +204,8 @@ static sn_status check_phases(trainer *t, sn_error *err) {
     SN_TRY_GOTO(make_model(t, &model, err), done);
     SN_TRY_GOTO(read_settings(t, err), done);
     if (before != NULL) {
-      SN_TRY_GOTO(sn_phases_carry(settings(t), before->params, model->params, true, &report, err), done);
-      if (carries_moments(t)) SN_TRY_GOTO(sn_phases_check_moments(settings(t), before->params, model->params, err), done);
+      SN_TRY_GOTO(sn_phases_carry(sn_trainer_settings(t), before->params, model->params, true, &report, err), done);
+      if (carries_moments(t)) SN_TRY_GOTO(sn_phases_check_moments(sn_trainer_settings(t), before->params, model->params, err), done);
     }
     sn_model_destroy(before);
     before = model;
@@ -357,7 +218,7 @@ done:
   return status;
 }
 
-static void log_phase(const trainer *t, const sn_carry_report *r) {
+static void log_phase(const sn_trainer *t, const sn_carry_report *r) {
   const sn_train_phase *p = &t->task.phases[t->phase];
   sn_log_write(&t->options->log, SN_LOG_INFO, "phase %d of %d%s%s%s: steps %lld to %lld, peak rate %g, %lld of %lld weights learn",
                t->phase + 1, t->task.n_phases, p->name != NULL ? " (" : "", p->name != NULL ? p->name : "",
@@ -370,7 +231,7 @@ static void log_phase(const trainer *t, const sn_carry_report *r) {
 }
 
 /* What the steps of a phase run on. Shapes of activations change with what is frozen, so their memory is made anew. */
-static sn_status begin_phase(trainer *t, sn_error *err) {
+static sn_status begin_phase(sn_trainer *t, sn_error *err) {
   SN_TRY(read_settings(t, err));
   if (t->task.begin_phase != NULL) SN_TRY(t->task.begin_phase(t->task.user, t->model, t->phase, err));
   sn_step_engine_destroy(t->engine);
@@ -379,7 +240,7 @@ static sn_status begin_phase(trainer *t, sn_error *err) {
   sn_objective *o = t->model->objective;
   o->first_step = (uint64_t)t->task.phases[t->phase].first;
   if (o->vtable->begin != NULL) SN_TRY(o->vtable->begin(o, err));
-  const sn_monitor_setup monitor = {.run = t->config, .phase = settings(t), .model = t->model, .device = t->device,
+  const sn_monitor_setup monitor = {.run = t->config, .phase = sn_trainer_settings(t), .model = t->model, .device = t->device,
                                     .product = t->product, .comm = t->comm, .log = t->options->log};
   sn_monitor_destroy(t->monitor);
   t->monitor = NULL;
@@ -398,7 +259,7 @@ static void clear_moments(sn_params *params) {
 }
 
 /* The ledger, and an end to the loader: it has read ahead with the masks of the phase that ends. */
-static sn_status close_loader(trainer *t, sn_json **ledger, sn_error *err) {
+static sn_status close_loader(sn_trainer *t, sn_json **ledger, sn_error *err) {
   sn_string text = {0};
   sn_json_writer writer;
   sn_json_writer_init(&writer, &text, 0);
@@ -413,24 +274,24 @@ static sn_status close_loader(trainer *t, sn_json **ledger, sn_error *err) {
 }
 
 /* A pretraining phase has a model of its own (engine/phases.h, AT A BORDER), and a loader, at the position reached. */
-static sn_status renew_model(trainer *t, sn_error *err) {
+static sn_status renew_model(sn_trainer *t, sn_error *err) {
   sn_model *model = NULL;
   sn_carry_report report;
   sn_json *ledger = NULL;
   sn_status status;
   const bool moments = carries_moments(t);
   SN_TRY_GOTO(make_model(t, &model, err), done);
-  SN_TRY_GOTO(sn_phases_carry(settings(t), t->model->params, model->params, false, &report, err), done);
+  SN_TRY_GOTO(sn_phases_carry(sn_trainer_settings(t), t->model->params, model->params, false, &report, err), done);
   SN_TRY_GOTO(fit_statistics(t, model, err), done);
   SN_TRY_GOTO(sn_params_prepare_training(model->params, keeps_average(t), err), done);
-  sn_phases_carry_state(settings(t), t->model->params, model->params, moments);
+  sn_phases_carry_state(sn_trainer_settings(t), t->model->params, model->params, moments);
   SN_TRY_GOTO(close_loader(t, &ledger, err), done); /* its threads use the old model */
   sn_step_engine_destroy(t->engine);                /* and so does this */
   t->engine = NULL;
   sn_model_destroy(t->model);
   t->model = model;
   model = NULL;
-  fill_identity(t);
+  sn_trainer_fill_identity(t);
   if (!moments) t->state.phase_updates = t->state.updates;
   SN_TRY_GOTO(create_loader(t, err), done);
   SN_TRY_GOTO(sn_loader_read_ledger(t->loader, ledger, err), done);
@@ -442,7 +303,7 @@ done:
 }
 
 /* Before each step: whether the step belongs to another phase than the last one did. */
-static sn_status enter_phase(trainer *t, sn_train_result *result, sn_error *err) {
+static sn_status enter_phase(sn_trainer *t, sn_train_result *result, sn_error *err) {
   const int phase = phase_of(t, t->state.step);
   if (phase == t->phase) return SN_OK;
   t->phase = phase;
@@ -461,11 +322,11 @@ static sn_status enter_phase(trainer *t, sn_train_result *result, sn_error *err)
 /* --- set-up ------------------------------------------------------------------------------------------------------- */
 
 /* The model of the last step done, from a checkpoint, another run or the seed. */
-static sn_status set_up_model(trainer *t, sn_train_result *result, sn_error *err) {
+static sn_status set_up_model(sn_trainer *t, sn_train_result *result, sn_error *err) {
   char *path = NULL;
   sn_train_state old = {0};
   sn_status status;
-  SN_TRY_GOTO(find_checkpoint(t, &path, &old, err), done);
+  SN_TRY_GOTO(sn_trainer_find_checkpoint(t, &path, &old, err), done);
   result->resumed = path != NULL;
   t->phase = old.step > 0 ? phase_of(t, old.step - 1) : 0;
   SN_TRY_GOTO(check_phases(t, err), done);
@@ -476,15 +337,15 @@ static sn_status set_up_model(trainer *t, sn_train_result *result, sn_error *err
   }
   if (!result->resumed) SN_TRY_GOTO(fit_statistics(t, t->model, err), done);
   SN_TRY_GOTO(sn_params_prepare_training(t->model->params, keeps_average(t), err), done);
-  fill_identity(t);
+  sn_trainer_fill_identity(t);
   SN_TRY_GOTO(sn_make_directories(t->options->run, err), done);
-  if (result->resumed) SN_TRY_GOTO(load_checkpoint(t, path, &old, err), done);
+  if (result->resumed) SN_TRY_GOTO(sn_trainer_load_checkpoint(t, path, &old, err), done);
 done:
   sn_free(path);
   return status;
 }
 
-static sn_status set_up(trainer *t, sn_train_result *result, sn_error *err) {
+static sn_status set_up(sn_trainer *t, sn_train_result *result, sn_error *err) {
   const sn_config *c = t->config;
   sn_device_options device = {.n_threads = (int)sn_config_int(c, "train.threads"), .log = t->options->log};
   if (t->options->comm == NULL) SN_TRY(sn_comm_create_single(&t->own_comm, err));
@@ -507,7 +368,7 @@ static sn_status set_up(trainer *t, sn_train_result *result, sn_error *err) {
   return SN_OK;
 }
 
-static void tear_down(trainer *t) {
+static void tear_down(sn_trainer *t) {
   sn_metrics_close(t->metrics);
   sn_step_engine_destroy(t->engine);
   sn_monitor_destroy(t->monitor);
@@ -520,126 +381,9 @@ static void tear_down(trainer *t) {
 
 /* --- steps -------------------------------------------------------------------------------------------------------- */
 
-/* Ledgers of all ranks into every rank, so that the next step sees the same on each. */
-static sn_status exchange_ledgers(trainer *t, int64_t n_new, sn_error *err) {
-  if (t->comm->n_ranks == 1) return SN_OK;
-  SN_TRY(sn_comm_all_reduce_sum(t->comm, &n_new, 1, SN_I64, err));
-  if (n_new == 0) return SN_OK;
-  sn_string text = {0};
-  sn_json_writer writer;
-  char *all = NULL, *own = NULL;
-  int64_t lengths[1024] = {0}, most = 0;
-  sn_status status;
-  if (t->comm->n_ranks > 1024) return sn_fail(err, SN_E_UNSUPPORTED, "more than 1024 ranks");
-  sn_json_writer_init(&writer, &text, 0);
-  sn_loader_write_ledger(t->loader, &writer);
-  SN_TRY_GOTO(sn_json_writer_finish(&writer, err), done);
-  SN_TRY_GOTO(sn_comm_all_gather(t->comm, &text.length, lengths, sizeof lengths[0], err), done);
-  for (int r = 0; r < t->comm->n_ranks; r++) most = lengths[r] > most ? lengths[r] : most;
-  SN_TRY_GOTO(sn_alloc(&own, most, 1, "ledger exchange", err), done);
-  SN_TRY_GOTO(sn_alloc(&all, most * t->comm->n_ranks, 1, "ledger exchange", err), done);
-  memcpy(own, text.data, (size_t)text.length);
-  SN_TRY_GOTO(sn_comm_all_gather(t->comm, own, all, most, err), done);
-  for (int r = 0; r < t->comm->n_ranks; r++) {
-    sn_json *json = NULL;
-    if (r == t->comm->rank) continue;
-    SN_TRY_GOTO(sn_json_parse(all + r * most, lengths[r], "ledger of another rank", &json, err), done);
-    status = sn_loader_read_ledger(t->loader, json, err);
-    sn_json_destroy(json);
-    if (status != SN_OK) goto done;
-  }
-done:
-  sn_free(own);
-  sn_free(all);
-  sn_string_free(&text);
-  return status;
-}
-
-static sn_status write_checkpoint(trainer *t, sn_error *err) {
-  sn_status status = SN_OK;
-  if (t->comm->rank == 0) {
-    sn_string ledger = {0};
-    sn_json_writer writer;
-    char *path = NULL;
-    sn_json_writer_init(&writer, &ledger, 0);
-    sn_loader_write_ledger(t->loader, &writer);
-    SN_TRY_GOTO(sn_json_writer_finish(&writer, err), done);
-    SN_TRY_GOTO(sn_metrics_sync(t->metrics, &t->state.metrics_bytes, &t->state.events_bytes, err), done);
-    SN_TRY_GOTO(sn_path_join(t->options->run, "quarantine.tsv", &path, err), done);
-    SN_TRY_GOTO(sn_loader_save_quarantine(t->loader, path, err), done);
-    status = sn_checkpoint_write(t->options->run, t->model->params, &t->state, ledger.data, true,
-                                 sn_config_int(t->config, "train.keep_last"),
-                                 sn_config_int(t->config, "train.keep_every"), &t->options->log, err);
-  done:
-    sn_free(path);
-    sn_string_free(&ledger);
-  }
-  if (status != SN_OK) return status;
-  return sn_comm_barrier(t->comm, err);
-}
-
-/* Norms of the terms' gradients over the encoder, and how they lie to one another. */
-static void write_comparison(trainer *t, const sn_term_gradients *g) {
-  const sn_objective *o = t->model->objective;
-  char key[3 * SN_METRIC_NAME];
-  for (int a = 0; a < g->n_terms; a++) {
-    snprintf(key, sizeof key, "grad_norm_%s", o->terms[a]);
-    sn_metrics_value(t->metrics, key, g->norms[a]);
-    for (int b = 0; b < a; b++) {
-      snprintf(key, sizeof key, "grad_cos_%s_%s", o->terms[b], o->terms[a]);
-      sn_metrics_value(t->metrics, key, g->cosines[a][b]);
-    }
-  }
-}
-
-/* seen: tokens, samples, samples without beats of this step. */
-static sn_status write_metrics(trainer *t, const sn_step_sums *sums, const sn_term_gradients *compared, double lr, double grad_norm, bool updated,
-                               double ms, double wait_ms, const int64_t seen[3], const sn_train_scores *scores,
-                               sn_error *err) {
-  const sn_objective *o = t->model->objective;
-  sn_metrics *m = t->metrics;
-  sn_metrics_begin(m, t->state.step);
-  if (t->task.n_phases > 1) sn_metrics_count(m, "phase", t->phase);
-  sn_metrics_count(m, "tokens", t->state.tokens);
-  sn_metrics_count(m, "samples", t->state.samples);
-  for (int64_t k = 0; k < t->state.n_parts; k++) { /* what each source has had so far */
-    const sn_part_state *p = &t->state.parts[k];
-    char key[SN_PART_NAME + 16];
-    snprintf(key, sizeof key, "tokens_%s", p->name);
-    sn_metrics_count(m, key, p->tokens);
-    snprintf(key, sizeof key, "share_%s", p->name);
-    sn_metrics_value(m, key, t->state.tokens > 0 ? (double)p->tokens / (double)t->state.tokens : NAN);
-  }
-  sn_metrics_value(m, "loss", sums->loss);
-  for (int g = 0; g < o->n_groups && o->n_groups > 1; g++) {
-    char key[64];
-    snprintf(key, sizeof key, "loss_%s", o->groups[g]);
-    sn_metrics_value(m, key, sums->counts[g] > 0 ? sums->sums[g] / sums->counts[g] : NAN);
-  }
-  for (int i = 0; i < o->n_counters; i++) sn_metrics_count(m, o->counters[i], sums->counters[i]);
-  sn_metrics_value(m, "lr", lr);
-  if (sn_config_real(settings(t), "train.weight_decay_end") >= 0)
-    sn_metrics_value(m, "weight_decay", t->optimizer.weight_decay);
-  sn_metrics_value(m, "grad_norm", grad_norm);
-  write_comparison(t, compared);
-  sn_metrics_count(m, "updated", updated);
-  sn_metrics_count(m, "quarantined", sn_loader_quarantined(t->loader));
-  if (t->options->source->may_lack_beats) sn_metrics_count(m, "nobeat", seen[2]);
-  sn_metrics_count(m, "rejected", t->state.rejected);
-  sn_monitor_write(t->monitor, &t->state.monitor, m);
-  for (int i = 0; i < scores->n; i++) sn_metrics_value(m, scores->names[i], scores->values[i]);
-  sn_metrics_timing(m, "step_ms", ms);
-  sn_metrics_timing(m, "tok_per_s", ms > 0 ? 1e3 * (double)seen[0] / ms : NAN);
-  sn_metrics_timing(m, "model_tflops", ms > 0 ? 1e-9 * sums->flops / ms : NAN);
-  sn_metrics_timing(m, "mem_mib", peak_mib());
-  sn_metrics_timing(m, "loader_wait_ms", wait_ms);
-  sn_metrics_timing(m, "wall_s", (double)time(NULL));
-  return sn_metrics_end(m, err);
-}
-
-static sn_status make_gradients(trainer *t, const sn_step *step, sn_step_sums *sums, sn_term_gradients *compared,
+static sn_status make_gradients(sn_trainer *t, const sn_step *step, sn_step_sums *sums, sn_term_gradients *compared,
                                 sn_error *err) {
-  const int64_t every = sn_config_int(settings(t), "objective.compare_every");
+  const int64_t every = sn_config_int(sn_trainer_settings(t), "objective.compare_every");
   void **works = NULL;
   sn_status status;
   compared->n_terms = 0;
@@ -656,7 +400,7 @@ done:
 }
 
 /* Gradients, the guard against what is not finite, and the update. */
-static sn_status update(trainer *t, const sn_step *step, sn_step_sums *sums, sn_term_gradients *compared, double lr,
+static sn_status update(sn_trainer *t, const sn_step *step, sn_step_sums *sums, sn_term_gradients *compared, double lr,
                         sn_optimizer_result *updated, bool *did_update, sn_error *err) {
   *updated = (sn_optimizer_result){.grad_norm = NAN, .finite = true};
   *did_update = false;
@@ -691,12 +435,12 @@ static sn_status update(trainer *t, const sn_step *step, sn_step_sums *sums, sn_
   return v->after_step != NULL ? v->after_step(t->model->objective, (uint64_t)t->state.step, err) : SN_OK;
 }
 
-static bool evaluates_at(const trainer *t, int64_t step) {
+static bool evaluates_at(const sn_trainer *t, int64_t step) {
   return t->task.eval_every > 0 && (step % t->task.eval_every == 0 || step == t->total);
 }
 
 /* Scores of the step just done, and whether it is the best so far. */
-static sn_status evaluate(trainer *t, sn_train_scores *scores, sn_error *err) {
+static sn_status evaluate(sn_trainer *t, sn_train_scores *scores, sn_error *err) {
   *scores = (sn_train_scores){.score = NAN};
   if (!evaluates_at(t, t->state.step)) return SN_OK;
   SN_TRY(t->task.evaluate(t->task.user, t->model, t->device, t->product, scores, err));
@@ -712,7 +456,7 @@ static sn_status evaluate(trainer *t, sn_train_scores *scores, sn_error *err) {
 }
 
 /* Whether the last phase has gone on for too long without a better score: a function of the state alone. */
-static bool out_of_patience(const trainer *t) {
+static bool out_of_patience(const sn_trainer *t) {
   const int64_t began = t->task.phases[t->task.n_phases - 1].first;
   const int64_t since = t->state.best_step > began ? t->state.best_step : began;
   return t->task.patience > 0 && t->task.eval_every > 0 && evaluates_at(t, t->state.step) &&
@@ -722,7 +466,7 @@ static bool out_of_patience(const trainer *t) {
 /* seen: tokens, samples, samples without a beat, windows rejected; then tokens and samples of each source of a mixture. */
 enum { SEEN = 4 };
 
-static void count_tokens(const trainer *t, const sn_token_batch *batch, int64_t *seen) {
+static void count_tokens(const sn_trainer *t, const sn_token_batch *batch, int64_t *seen) {
   seen[0] += batch->n_tokens;
   seen[2] += batch->n_nobeat;
   for (int64_t s = 0; s < batch->n_samples && t->state.n_parts > 0; s++) {
@@ -731,7 +475,7 @@ static void count_tokens(const trainer *t, const sn_token_batch *batch, int64_t 
   }
 }
 
-static sn_status run_step(trainer *t, sn_step *step, double start_ms, sn_error *err) {
+static sn_status run_step(sn_trainer *t, sn_step *step, double start_ms, sn_error *err) {
   int64_t seen[SEEN + 2 * SN_MOST_PARTS] = {0, step->n_samples, 0, step->n_rejected};
   sn_step_sums sums;
   sn_term_gradients compared;
@@ -742,8 +486,8 @@ static sn_status run_step(trainer *t, sn_step *step, double start_ms, sn_error *
   SN_TRY(sn_comm_all_reduce_sum(t->comm, seen, SEEN + 2 * t->state.n_parts, SN_I64, err));
   const int64_t in_phase = t->state.step - t->task.phases[t->phase].first;
   const double lr = sn_schedule_at(&t->schedule, in_phase);
-  t->optimizer.weight_decay = sn_schedule_decay_at(&t->schedule, sn_config_real(settings(t), "train.weight_decay"),
-                                                   sn_config_real(settings(t), "train.weight_decay_end"), in_phase);
+  t->optimizer.weight_decay = sn_schedule_decay_at(&t->schedule, sn_config_real(sn_trainer_settings(t), "train.weight_decay"),
+                                                   sn_config_real(sn_trainer_settings(t), "train.weight_decay_end"), in_phase);
   SN_TRY(update(t, step, &sums, &compared, lr, &updated, &did_update, err));
   t->state.step++;
   t->state.tokens += seen[0];
@@ -760,7 +504,7 @@ static sn_status run_step(trainer *t, sn_step *step, double start_ms, sn_error *
   SN_TRY(evaluate(t, &scores, err));
   if (t->metrics == NULL) return SN_OK;
   const double ms = now_ms() - start_ms;
-  SN_TRY(write_metrics(t, &sums, &compared, lr, updated.grad_norm, did_update, ms, step->wait_ms, seen, &scores, err));
+  SN_TRY(sn_trainer_write_metrics(t, &sums, &compared, lr, updated.grad_norm, did_update, ms, step->wait_ms, seen, &scores, err));
   if (t->options->progress != NULL) {
     sn_progress p = {.step = t->state.step, .steps = t->total, .loss = sums.loss, .lr = lr,
                      .tokens_per_s = ms > 0 ? 1e3 * (double)seen[0] / ms : 0,
@@ -774,7 +518,7 @@ static sn_status run_step(trainer *t, sn_step *step, double start_ms, sn_error *
 /* Steps without any window are not gone on with for ever: after a pass over all of them, or this many steps, none has come. */
 enum { MOST_EMPTY_FROM_THE_START = 20 };
 
-static sn_status check_given(const trainer *t, sn_error *err) {
+static sn_status check_given(const sn_trainer *t, sn_error *err) {
   const char *first, *reason;
   const sn_train_state *s = &t->state;
   if (s->samples > 0 || s->rejected == 0) return SN_OK;
@@ -785,7 +529,7 @@ static sn_status check_given(const trainer *t, sn_error *err) {
 }
 
 /* After the first pass over the windows: recordings that gave none. */
-static void warn_of_silent(const trainer *t, int64_t position_before) {
+static void warn_of_silent(const sn_trainer *t, int64_t position_before) {
   const int64_t all = t->options->source->n_windows;
   const char *first, *reason;
   if (position_before >= all || t->state.position < all) return;
@@ -796,14 +540,14 @@ static void warn_of_silent(const trainer *t, int64_t position_before) {
 }
 
 /* Whether to stop: the same on every rank. */
-static sn_status asked_to_stop(trainer *t, bool *stop, sn_error *err) {
+static sn_status asked_to_stop(sn_trainer *t, bool *stop, sn_error *err) {
   int64_t asked = t->options->stop != NULL && *t->options->stop != 0;
   SN_TRY(sn_comm_all_reduce_sum(t->comm, &asked, 1, SN_I64, err));
   *stop = asked != 0;
   return SN_OK;
 }
 
-static sn_status loop(trainer *t, sn_train_result *result, sn_error *err) {
+static sn_status loop(sn_trainer *t, sn_train_result *result, sn_error *err) {
   const int64_t every = sn_config_int(t->config, "train.checkpoint_every");
   int64_t saved = result->resumed ? t->state.step : -1;
   for (int64_t done = 0; t->state.step < t->total; done++) {
@@ -822,14 +566,14 @@ static sn_status loop(trainer *t, sn_train_result *result, sn_error *err) {
     if (status != SN_OK) return status;
     SN_TRY(check_given(t, err));
     warn_of_silent(t, position);
-    SN_TRY(exchange_ledgers(t, n_new, err));
+    SN_TRY(sn_trainer_exchange_ledgers(t, n_new, err));
     if (++t->in_phase == 10) t->primitives_at_10 = t->device->primitives_created;
     if (t->in_phase > 10)
       result->primitives_after_10 = t->primitives_before + t->device->primitives_created - t->primitives_at_10;
     bool stop;
     SN_TRY(asked_to_stop(t, &stop, err));
     if (stop || sn_monitor_stops(t->monitor) || t->state.step % every == 0 || evaluates_at(t, t->state.step) || t->state.step == t->total) {
-      SN_TRY(write_checkpoint(t, err));
+      SN_TRY(sn_trainer_write_checkpoint(t, err));
       saved = t->state.step;
     }
     SN_TRY(sn_monitor_stopped(t->monitor, err));
@@ -852,7 +596,7 @@ static sn_status loop(trainer *t, sn_train_result *result, sn_error *err) {
 }
 
 /* What stopped a run is looked for in its quarantine.tsv, checkpoint or not. Nothing more can be done where that fails. */
-static void save_why_stopped(const trainer *t) {
+static void save_why_stopped(const sn_trainer *t) {
   char *path = NULL;
   sn_error err;
   if (t->loader == NULL || t->comm->rank != 0 || sn_loader_quarantined(t->loader) == 0) return;
@@ -863,7 +607,7 @@ static void save_why_stopped(const trainer *t) {
 }
 
 sn_status sn_train(const sn_train_options *options, sn_train_result *result, sn_error *err) {
-  trainer t = {.options = options, .config = options->config, .loss = NAN};
+  sn_trainer t = {.options = options, .config = options->config, .loss = NAN};
   memset(result, 0, sizeof *result);
   sn_status status = set_up(&t, result, err);
   if (status == SN_OK) status = loop(&t, result, err);
