@@ -123,14 +123,6 @@ static sn_status apply_norm(sn_tape *tape, sn_value **y, const sn_backbone_optio
   return sn_layernorm_as(tape, y, x, w, b, o->norm_eps, dtype, err);
 }
 
-static sn_status apply_linear(sn_tape *tape, sn_value **y, sn_value *x, sn_param *weight, sn_param *bias,
-                              sn_dtype dtype, sn_error *err) {
-  sn_value *w, *b;
-  SN_TRY(use(tape, &w, weight, err));
-  SN_TRY(use(tape, &b, bias, err));
-  return sn_linear(tape, y, x, w, b, dtype, err);
-}
-
 /* What a block needs besides its input: copied by the tape when the block is a segment. */
 typedef struct block_call {
   const sn_backbone *backbone;
@@ -165,7 +157,7 @@ static sn_status attention_branch(sn_tape *tape, sn_value **out, const block_cal
   const int64_t c = o->width;
   sn_value *h, *qkv, *a;
   SN_TRY(apply_norm(tape, &h, o, x, k->norm1_weight, k->norm1_bias, product, err));
-  SN_TRY(apply_linear(tape, &qkv, h, k->qkv_weight, k->qkv_bias, product, err));
+  SN_TRY(sn_linear_of(tape, &qkv, h, k->qkv_weight, k->qkv_bias, product, err));
   if (o->qk_norm != SN_NORM_NONE) {
     sn_value *gq, *gk;
     SN_TRY(use(tape, &gq, k->q_norm, err));
@@ -184,13 +176,13 @@ static sn_status attention_branch(sn_tape *tape, sn_value **out, const block_cal
   if (call->rows.patterns != NULL) {
     SN_TRY(sn_pattern_attention(tape, &a, qkv, call->rows.patterns, call->index, o->heads, b->head_dim, err));
     sn_tape_release(tape, qkv); /* its gathered rows are kept; without special rows nothing reads it again */
-    return apply_linear(tape, out, a, k->proj_weight, k->proj_bias, sn_tape_residual(tape), err);
+    return sn_linear_of(tape, out, a, k->proj_weight, k->proj_bias, sn_tape_residual(tape), err);
   }
   sn_attention_attr attention = {.n_heads = o->heads, .head_dim = b->head_dim, .q_column = 0, .k_column = c,
                                  .v_column = 2 * c, .causal = o->causal, .n_segments = call->rows.n_segments,
                                  .q_offsets = call->rows.offsets, .kv_offsets = call->rows.offsets};
   SN_TRY(sn_attention(tape, &a, qkv, NULL, &attention, err));
-  return apply_linear(tape, out, a, k->proj_weight, k->proj_bias, sn_tape_residual(tape), err);
+  return sn_linear_of(tape, out, a, k->proj_weight, k->proj_bias, sn_tape_residual(tape), err);
 }
 
 static sn_status mlp_branch(sn_tape *tape, sn_value **out, const block_call *call, sn_value *x, sn_error *err) {
@@ -199,13 +191,13 @@ static sn_status mlp_branch(sn_tape *tape, sn_value **out, const block_call *cal
   const sn_dtype product = sn_tape_product(tape);
   sn_value *h, *u, *g;
   SN_TRY(apply_norm(tape, &h, o, x, k->norm2_weight, k->norm2_bias, product, err));
-  SN_TRY(apply_linear(tape, &u, h, k->fc1_weight, k->fc1_bias, product, err));
+  SN_TRY(sn_linear_of(tape, &u, h, k->fc1_weight, k->fc1_bias, product, err));
   if (o->activation == SN_ACT_SWIGLU) {
     SN_TRY(sn_swiglu(tape, &g, u, err));
   } else {
     SN_TRY(sn_gelu(tape, &g, u, o->activation == SN_ACT_GELU_TANH ? SN_GELU_TANH : SN_GELU_ERF, err));
   }
-  return apply_linear(tape, out, g, k->fc2_weight, k->fc2_bias, sn_tape_residual(tape), err);
+  return sn_linear_of(tape, out, g, k->fc2_weight, k->fc2_bias, sn_tape_residual(tape), err);
 }
 
 static sn_status run_block(sn_tape *tape, void *user, int n_in, sn_value *const *in, int n_out, sn_value **out,

@@ -68,32 +68,25 @@ static sn_status apply_norm(sn_tape *tape, sn_value **y, sn_value *x, const affi
   return sn_layernorm_as(tape, y, x, w, b, eps, sn_tape_product(tape), err);
 }
 
-static sn_status apply_linear(sn_tape *tape, sn_value **y, sn_value *x, const affine *a, sn_dtype dtype, sn_error *err) {
-  sn_value *w, *b;
-  SN_TRY(sn_tape_param(tape, &w, a->weight, err));
-  SN_TRY(sn_tape_param(tape, &b, a->bias, err));
-  return sn_linear(tape, y, x, w, b, dtype, err);
-}
-
 sn_status sn_cross_block_forward(sn_tape *tape, sn_value **y, const sn_cross_block *block, sn_value *q, sn_value *x,
                                  const sn_cross_rows *rows, sn_error *err) {
   const sn_cross_options *o = &block->options;
   const sn_dtype product = sn_tape_product(tape), residual = sn_tape_residual(tape);
   sn_value *queries, *keys, *a, *z, *h;
   SN_TRY(apply_norm(tape, &queries, q, &block->norm_q, o->norm_eps, err));
-  SN_TRY(apply_linear(tape, &queries, queries, &block->q, product, err));
+  SN_TRY(sn_linear_of(tape, &queries, queries, block->q.weight, block->q.bias, product, err));
   SN_TRY(apply_norm(tape, &keys, x, &block->norm_kv, o->norm_eps, err));
-  SN_TRY(apply_linear(tape, &keys, keys, &block->kv, product, err));
+  SN_TRY(sn_linear_of(tape, &keys, keys, block->kv.weight, block->kv.bias, product, err));
   if (rows->keys != NULL) SN_TRY(sn_gather_rows(tape, &keys, keys, NULL, rows->keys, rows->n_keys, err));
   sn_attention_attr attr = {.n_heads = o->heads, .head_dim = o->width / o->heads, .v_column = o->width,
                             .n_segments = rows->n_segments, .q_offsets = rows->query_offsets,
                             .kv_offsets = rows->key_offsets};
   SN_TRY(sn_attention(tape, &a, queries, keys, &attr, err));
-  SN_TRY(apply_linear(tape, &a, a, &block->proj, residual, err));
+  SN_TRY(sn_linear_of(tape, &a, a, block->proj.weight, block->proj.bias, residual, err));
   SN_TRY(sn_add(tape, &z, q, a, err));
   SN_TRY(apply_norm(tape, &h, z, &block->norm, o->norm_eps, err));
-  SN_TRY(apply_linear(tape, &h, h, &block->fc1, product, err));
+  SN_TRY(sn_linear_of(tape, &h, h, block->fc1.weight, block->fc1.bias, product, err));
   SN_TRY(sn_gelu(tape, &h, h, SN_GELU_ERF, err));
-  SN_TRY(apply_linear(tape, &h, h, &block->fc2, residual, err));
+  SN_TRY(sn_linear_of(tape, &h, h, block->fc2.weight, block->fc2.bias, residual, err));
   return sn_add(tape, y, z, h, err);
 }

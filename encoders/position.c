@@ -365,13 +365,6 @@ sn_status sn_positions_add(sn_tape *tape, sn_value **y, sn_value *x, const sn_po
   return SN_OK;
 }
 
-sn_status sn_position_linear(sn_tape *tape, sn_value **y, sn_value *x, sn_param *weight, sn_param *bias, sn_error *err) {
-  sn_value *w, *b = NULL;
-  SN_TRY(sn_tape_param(tape, &w, weight, err));
-  if (bias != NULL) SN_TRY(sn_tape_param(tape, &b, bias, err));
-  return sn_linear(tape, y, x, w, b, sn_tape_residual(tape), err);
-}
-
 /* --- tables ------------------------------------------------------------------------------------------------------- */
 
 sn_status sn_position_data_create(int64_t n_rows, int64_t width, sn_dtype dtype, sn_position_data **out, sn_error *err) {

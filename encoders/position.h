@@ -157,8 +157,5 @@ SN_MUST_CHECK sn_status sn_position_data_value(sn_tape *tape, sn_value **y, cons
 SN_MUST_CHECK sn_status sn_position_param(const sn_position_setup *setup, const char *name, sn_param_role role,
                                           int64_t rows, int64_t columns, sn_init init, double scale, sn_param **out,
                                           sn_error *err);
-/* y = x W^T + b (b may be NULL) in the residual type. */
-SN_MUST_CHECK sn_status sn_position_linear(sn_tape *tape, sn_value **y, sn_value *x, sn_param *weight, sn_param *bias,
-                                           sn_error *err);
 
 #endif

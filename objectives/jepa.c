@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "kernels/linear/linear.h"
 #include "kernels/gather_rows/gather_rows.h"
 #include "kernels/layernorm/layernorm.h"
 #include "kernels/masked_patch_loss/masked_patch_loss.h"
@@ -154,7 +155,7 @@ static sn_status loss(sn_term *self, sn_tape *tape, const void *work, const sn_f
   if (w->n == 0) return SN_OK;
   SN_TRY(sn_predictor_forward(tape, &z, m->predictor, w->rows, f->features, f->step, err));
   SN_TRY(sn_gather_rows(tape, &z, z, NULL, w->predicted, m->asked, err));
-  SN_TRY(sn_apply_linear(tape, &z, z, m->head_weight, m->head_bias, err));
+  SN_TRY(sn_linear_of(tape, &z, z, m->head_weight, m->head_bias, sn_tape_residual(tape), err));
   if (m->normalise) SN_TRY(sn_layernorm_as(tape, &h, h, NULL, NULL, TARGET_EPS, sn_tape_residual(tape), err));
   SN_TRY(sn_gather_rows(tape, &h, h, NULL, w->targets, m->asked, err));
   SN_TRY(sn_tape_input(tape, &weights, sn_tensor_1d(w->weights, SN_F32, m->asked), false, err));

@@ -89,7 +89,7 @@ static sn_status head_loss(sn_tape *tape, sn_value **sum, const sn_mae *m, const
                            sn_error *err) {
   sn_value *x;
   SN_TRY(sn_gather_rows(tape, &x, decoded, NULL, r->index, r->slots, err));
-  SN_TRY(sn_apply_linear(tape, &x, x, m->head_weight, m->head_bias, err));
+  SN_TRY(sn_linear_of(tape, &x, x, m->head_weight, m->head_bias, sn_tape_residual(tape), err));
   return patch_loss(tape, sum, m, r, x, m->loss, err);
 }
 
@@ -98,7 +98,7 @@ static sn_status pooled_loss(sn_tape *tape, sn_value **sum, const sn_mae *m, con
                              sn_error *err) {
   const sn_mae_rows *r = &w->hidden;
   sn_value *x, *places, *token;
-  SN_TRY(sn_apply_linear(tape, &x, pooled, m->pooled_weight[0], m->pooled_bias[0], err));
+  SN_TRY(sn_linear_of(tape, &x, pooled, m->pooled_weight[0], m->pooled_bias[0], sn_tape_residual(tape), err));
   SN_TRY(sn_gather_rows(tape, &x, x, NULL, r->sample, r->slots, err));
   SN_TRY(sn_tape_param(tape, &token, m->decoder->mask_token, err));
   SN_TRY(sn_gather_rows(tape, &places, token, NULL, w->mask_rows, m->decoder_rows, err));
@@ -106,10 +106,10 @@ static sn_status pooled_loss(sn_tape *tape, sn_value **sum, const sn_mae *m, con
   SN_TRY(sn_gather_rows(tape, &places, places, NULL, r->index, r->slots, err));
   SN_TRY(sn_add(tape, &x, x, places, err));
   SN_TRY(sn_cast(tape, &x, x, sn_tape_product(tape), err));
-  SN_TRY(sn_apply_linear(tape, &x, x, m->pooled_weight[1], m->pooled_bias[1], err));
+  SN_TRY(sn_linear_of(tape, &x, x, m->pooled_weight[1], m->pooled_bias[1], sn_tape_residual(tape), err));
   SN_TRY(sn_gelu(tape, &x, x, SN_GELU_ERF, err));
   SN_TRY(sn_cast(tape, &x, x, sn_tape_product(tape), err));
-  SN_TRY(sn_apply_linear(tape, &x, x, m->pooled_weight[2], m->pooled_bias[2], err));
+  SN_TRY(sn_linear_of(tape, &x, x, m->pooled_weight[2], m->pooled_bias[2], sn_tape_residual(tape), err));
   return patch_loss(tape, sum, m, r, x, m->pooled_loss, err);
 }
 
@@ -117,7 +117,7 @@ static sn_status neuro_loss(sn_tape *tape, sn_value **sum, const sn_mae *m, cons
                             sn_error *err) {
   const int64_t n = m->pack_samples;
   sn_value *x, *target, *valid, *weights, *out[2];
-  SN_TRY(sn_apply_linear(tape, &x, pooled, m->neuro_weight, m->neuro_bias, err));
+  SN_TRY(sn_linear_of(tape, &x, pooled, m->neuro_weight, m->neuro_bias, sn_tape_residual(tape), err));
   SN_TRY(sn_tape_input(tape, &target, sn_tensor_2d(w->neuro, SN_F32, n, m->neuro_width), false, err));
   SN_TRY(sn_tape_input(tape, &valid, sn_tensor_2d(w->neuro_valid, SN_U8, n, m->neuro_width), false, err));
   SN_TRY(sn_tape_input(tape, &weights, sn_tensor_1d(w->neuro_weights, SN_F32, n), false, err));

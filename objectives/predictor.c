@@ -163,17 +163,10 @@ sn_status sn_predictor_finish(const sn_predictor *p, sn_predictor_rows *r, const
 
 /* --- forward ------------------------------------------------------------------------------------------------------ */
 
-sn_status sn_apply_linear(sn_tape *tape, sn_value **y, sn_value *x, sn_param *w, sn_param *b, sn_error *err) {
-  sn_value *weight, *bias = NULL;
-  SN_TRY(sn_tape_param(tape, &weight, w, err));
-  if (b != NULL) SN_TRY(sn_tape_param(tape, &bias, b, err));
-  return sn_linear(tape, y, x, weight, bias, sn_tape_residual(tape), err);
-}
-
 sn_status sn_predictor_embed(sn_tape *tape, sn_value **x, sn_value **embedded, const sn_predictor *p,
                              const sn_predictor_rows *r, sn_value *features, sn_error *err) {
   sn_value *token;
-  SN_TRY(sn_apply_linear(tape, embedded, features, p->embed_weight, p->embed_bias, err));
+  SN_TRY(sn_linear_of(tape, embedded, features, p->embed_weight, p->embed_bias, sn_tape_residual(tape), err));
   SN_TRY(sn_tape_param(tape, &token, p->mask_token, err));
   SN_TRY(sn_gather_rows(tape, x, *embedded, token, r->index, r->n_slots, err));
   return sn_positions_add(tape, x, *x, p->places, r->places, err);

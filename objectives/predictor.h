@@ -71,8 +71,5 @@ SN_MUST_CHECK sn_status sn_predictor_embed(sn_tape *tape, sn_value **x, sn_value
 SN_MUST_CHECK sn_status sn_predictor_forward(sn_tape *tape, sn_value **y, const sn_predictor *predictor,
                                              const sn_predictor_rows *rows, sn_value *features, uint64_t step,
                                              sn_error *err);
-/* y = x W^T + b in the residual type. */
-SN_MUST_CHECK sn_status sn_apply_linear(sn_tape *tape, sn_value **y, sn_value *x, sn_param *weight, sn_param *bias,
-                                        sn_error *err);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "kernels/linear/linear.h"
 #include "kernels/batch_norm/batch_norm.h"
 #include "kernels/relu/relu.h"
 #include "objectives/predictor.h"
@@ -38,7 +39,7 @@ sn_status sn_projector_forward(sn_tape *tape, sn_value **y, const sn_projector *
                                sn_error *err) {
   *y = x;
   for (int k = 0; k < p->options.layers; k++) {
-    SN_TRY(sn_apply_linear(tape, y, *y, p->weight[k], p->bias[k], err));
+    SN_TRY(sn_linear_of(tape, y, *y, p->weight[k], p->bias[k], sn_tape_residual(tape), err));
     if (k == p->options.layers - 1) break;
     if (p->gamma[k] != NULL) {
       sn_value *gamma, *beta, *rows;

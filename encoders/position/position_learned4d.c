@@ -4,6 +4,7 @@
  * Source: El Ouahidi et al., "REVE: a foundation model for EEG", 2025. */
 #include "core/alloc.h"
 #include "encoders/position.h"
+#include "kernels/linear/linear.h"
 #include "kernels/gelu/gelu.h"
 #include "kernels/layernorm/layernorm.h"
 
@@ -47,7 +48,7 @@ static sn_status encode(sn_tape *tape, sn_value **encoding, const void *self, co
   const learned4d *l = self;
   sn_value *x, *gamma, *beta;
   SN_TRY(sn_position_data_value(tape, &x, work, n_rows, err));
-  SN_TRY(sn_position_linear(tape, &x, x, l->weight, NULL, err));
+  SN_TRY(sn_linear_of(tape, &x, x, l->weight, NULL, sn_tape_residual(tape), err));
   SN_TRY(sn_gelu(tape, &x, x, SN_GELU_ERF, err));
   SN_TRY(sn_tape_param(tape, &gamma, l->norm_weight, err));
   SN_TRY(sn_tape_param(tape, &beta, l->norm_bias, err));

@@ -14,6 +14,7 @@
 
 #include "core/alloc.h"
 #include "encoders/position.h"
+#include "kernels/linear/linear.h"
 #include "kernels/add/add.h"
 #include "kernels/gather_rows/gather_rows.h"
 #include "kernels/gelu/gelu.h"
@@ -158,7 +159,7 @@ static sn_status encode(sn_tape *tape, sn_value **encoding, const void *self, co
   sn_value *x, *table, *rows;
   SN_TRY(sn_position_data_value(tape, &x, w->inputs, n_rows, err));
   for (int i = 0; i < 3; i++) {
-    SN_TRY(sn_position_linear(tape, &x, x, s->weight[i], s->bias[i], err));
+    SN_TRY(sn_linear_of(tape, &x, x, s->weight[i], s->bias[i], sn_tape_residual(tape), err));
     if (i < 2) SN_TRY(sn_gelu(tape, &x, x, SN_GELU_ERF, err));
   }
   SN_TRY(sn_tape_param(tape, &table, s->type, err));

@@ -121,3 +121,10 @@ sn_status sn_linear(sn_tape *tape, sn_value **y, sn_value *x, sn_value *w, sn_va
   sn_value *in[3] = {x, w, b};
   return sn_tape_record(tape, &sn_op_linear, &attr, 3, in, 1, y, err);
 }
+
+sn_status sn_linear_of(sn_tape *tape, sn_value **y, sn_value *x, sn_param *w, sn_param *b, sn_dtype y_dtype, sn_error *err) {
+  sn_value *weight, *bias = NULL;
+  SN_TRY(sn_tape_param(tape, &weight, w, err));
+  if (b != NULL) SN_TRY(sn_tape_param(tape, &bias, b, err));
+  return sn_linear(tape, y, x, weight, bias, y_dtype, err);
+}

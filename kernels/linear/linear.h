@@ -26,4 +26,8 @@ extern const sn_op sn_op_linear;
 SN_MUST_CHECK sn_status sn_linear(sn_tape *tape, sn_value **y, sn_value *x, sn_value *w, sn_value *b, sn_dtype y_dtype,
                                   sn_error *err);
 
+/* The same from parameters. */
+SN_MUST_CHECK sn_status sn_linear_of(sn_tape *tape, sn_value **y, sn_value *x, sn_param *w, sn_param *b, sn_dtype y_dtype,
+                                     sn_error *err);
+
 #endif
