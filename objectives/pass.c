@@ -84,8 +84,7 @@ static sn_status draw_sample(const sn_pass_plan *plan, const sn_token_batch *bat
   const sn_mask_tokens tokens = {.n = n, .coordinates = batch->coordinates + 4 * first,
                                  .channels = batch->channels + first, .positions = batch->positions + first,
                                  .series = batch->series + first};
-  sn_random random = sn_random_at(plan->seed, SN_PURPOSE_MASK, epochs[s], batch->sample_ids[s]);
-  if (batch->views[s] > 0) random = sn_random_fork(&random, (uint64_t)batch->views[s]);
+  sn_random random = sn_random_at_view(plan->seed, SN_PURPOSE_MASK, epochs[s], batch->sample_ids[s], batch->views[s]);
   sn_blocks blocks = {.tokens = p->block_tokens + at, .state = p->state + first};
   memset(blocks.state, SN_TOKEN_LEFT, (size_t)n);
   SN_TRY(plan->draws.kind->draw(&tokens, &plan->draws.options, &random, &blocks, err));
