@@ -65,8 +65,7 @@ static double divisor(const contrast *m, const sn_pair_counts *c) {
   const double anchors = (double)c->anchors;
   switch (m->loss) {
     case LOSS_SIMCLR_TF: return anchors / 2;
-    case LOSS_CMSC: case LOSS_CLOCS: return c->positives > 0 ? 1 : 0; /* the weights are means already */
-    case LOSS_CLIP: return anchors; /* rows of both sources: each half of the loss is a mean over as many rows */
+    case LOSS_CMSC: case LOSS_CLOCS: case LOSS_CLIP: return c->positives > 0 ? 1 : 0; /* the weights are means already */
     case LOSS_SIGLIP: return (double)c->positives / 2; /* pairs, each counted from either side */
     case LOSS_NTXENT: case LOSS_KERNEL: return anchors;
   }
@@ -80,8 +79,7 @@ static sn_status weigh(contrast *m, const sn_row_info *infos, int64_t n, sn_pair
     case LOSS_NTXENT: case LOSS_SIMCLR_TF: sn_weights_ntxent(infos, n, m->positives, m->weights[0], counts); break;
     case LOSS_KERNEL: sn_weights_kernel(infos, n, m->deviation, m->weights[0], counts); break;
     case LOSS_CLIP: case LOSS_SIGLIP:
-      sn_weights_partners(infos, n, m->positives, m->weights[0], m->weights[1], counts);
-      break;
+      return sn_weights_partners(infos, n, m->positives, m->weights[0], m->weights[1], counts, err);
     case LOSS_CMSC: case LOSS_CLOCS:
       return sn_weights_cmsc(infos, n, m->positives, m->loss == LOSS_CLOCS, m->weights[0], m->weights[1], counts, err);
   }

@@ -52,8 +52,9 @@ void sn_weights_kernel(const sn_row_info *infos, int64_t n, double deviation, fl
  * call: its row i is v_i); original: the CLOCS form, else the mean over all pairs. Weights carry all factors. */
 SN_MUST_CHECK sn_status sn_weights_cmsc(const sn_row_info *infos, int64_t n, sn_positives positives, bool original,
                                         float *by_rows, float *by_columns, sn_pair_counts *counts, sn_error *err);
-/* Rows of source 0 against rows of source 1: forward (n, n), row i of source 0; backward, row i of source 1. */
-void sn_weights_partners(const sn_row_info *infos, int64_t n, sn_positives positives, float *forward, float *backward,
-                         sn_pair_counts *counts);
+/* Rows of source 0 against rows of the others: forward (n, n), row i of source 0; backward, row i of another. Weights carry
+ * all factors: half of the mean over either's rows. */
+SN_MUST_CHECK sn_status sn_weights_partners(const sn_row_info *infos, int64_t n, sn_positives positives, float *forward,
+                                            float *backward, sn_pair_counts *counts, sn_error *err);
 
 #endif

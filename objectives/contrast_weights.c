@@ -138,33 +138,43 @@ done:
   return status;
 }
 
-static bool has_partner(const sn_row_info *infos, int64_t n, int64_t i, sn_positives positives) {
-  if (!infos[i].used) return false;
-  for (int64_t j = 0; j < n; j++)
-    if (infos[j].used && infos[j].source != infos[i].source && sn_rows_belong(&infos[i], &infos[j], positives)) return true;
-  return false;
+/* Whether rows are used and have a partner of another source: partnered (n) [out]. */
+static void find_partnered(const sn_row_info *infos, int64_t n, sn_positives positives, uint8_t *partnered) {
+  memset(partnered, 0, (size_t)n);
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t j = 0; j < i && infos[i].used; j++)
+      if (infos[j].used && infos[j].source != infos[i].source && sn_rows_belong(&infos[i], &infos[j], positives))
+        partnered[i] = partnered[j] = 1;
 }
 
-void sn_weights_partners(const sn_row_info *infos, int64_t n, sn_positives positives, float *forward, float *backward,
-                         sn_pair_counts *counts) {
+sn_status sn_weights_partners(const sn_row_info *infos, int64_t n, sn_positives positives, float *forward, float *backward,
+                              sn_pair_counts *counts, sn_error *err) {
+  uint8_t *partnered = NULL;
+  int64_t n_rows[2] = {0, 0};
   *counts = (sn_pair_counts){0};
   exclude_all(forward, n * n);
   exclude_all(backward, n * n);
+  SN_TRY(sn_alloc(&partnered, n, 1, "contrast weights", err));
+  find_partnered(infos, n, positives, partnered);
   for (int64_t i = 0; i < n; i++) {
-    if (!has_partner(infos, n, i, positives)) {
-      counts->alone += infos[i].used != 0;
-      continue;
-    }
-    float *w = (infos[i].source == 0 ? forward : backward) + i * n;
+    n_rows[infos[i].source != 0] += partnered[i];
+    counts->anchors += partnered[i];
+    counts->alone += infos[i].used && !partnered[i];
+  }
+  for (int64_t i = 0; i < n; i++) {
+    const bool second = infos[i].source != 0;
+    float *w = (second ? backward : forward) + i * n;
     int64_t own = 0;
+    if (!partnered[i]) continue;
     for (int64_t j = 0; j < n; j++) {
-      if (infos[j].source == infos[i].source || !has_partner(infos, n, j, positives)) continue;
+      if (infos[j].source == infos[i].source || !partnered[j]) continue;
       w[j] = sn_rows_belong(&infos[i], &infos[j], positives) ? 1.0f : 0.0f;
       own += w[j] > 0;
     }
     for (int64_t j = 0; j < n; j++)
-      if (w[j] > 0) w[j] = 1.0f / (float)own;
-    counts->anchors++;
+      if (w[j] > 0) w[j] = (float)(0.5 / ((double)own * (double)n_rows[second]));
     counts->positives += own;
   }
+  sn_free(partnered);
+  return SN_OK;
 }

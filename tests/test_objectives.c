@@ -12,6 +12,7 @@
 #include "engine/model.h"
 #include "engine/step.h"
 #include "engine/train_config.h"
+#include "objectives/contrast.h"
 #include "objectives/jepa.h"
 #include "objectives/mix.h"
 
@@ -270,6 +271,40 @@ static void test_wrong_settings(void **state) {
   refuse("objective.name=contrast\ncontrast.loss=clip\n", "subject or time");
 }
 
+/* Rows without a partner change nothing: the weights among the others are those without them.  Each source's rows weigh one
+ * half together, also where one has more of them. */
+static void test_missing_partners(void **state) {
+  enum { N = 7, M = 5 };
+  static const struct { uint64_t subject; int32_t source; } ROWS[N] = {{1, 0}, {9, 0}, {1, 1}, {2, 0}, {2, 1}, {2, 1}, {7, 1}};
+  sn_row_info all[N], some[M];
+  float forward[2][N * N], backward[2][N * N];
+  sn_pair_counts counts[2];
+  int64_t place[M], m = 0;
+  memset(all, 0, sizeof all);
+  for (int i = 0; i < N; i++) {
+    all[i] = (sn_row_info){.subject_id = ROWS[i].subject, .source = ROWS[i].source, .used = 1, .sample_id = (uint64_t)i};
+    if (ROWS[i].subject > 2) continue;
+    place[m] = i;
+    some[m++] = all[i];
+  }
+  assert_int_equal(sn_weights_partners(all, N, SN_POSITIVES_SUBJECT, forward[0], backward[0], &counts[0], NULL), SN_OK);
+  assert_int_equal(sn_weights_partners(some, M, SN_POSITIVES_SUBJECT, forward[1], backward[1], &counts[1], NULL), SN_OK);
+  assert_int_equal(counts[0].alone, 2);
+  assert_int_equal(counts[0].anchors, counts[1].anchors);
+  double sums[2] = {0, 0};
+  for (int i = 0; i < M; i++)
+    for (int j = 0; j < M; j++) {
+      assert_true(forward[0][place[i] * N + place[j]] == forward[1][i * M + j]);
+      assert_true(backward[0][place[i] * N + place[j]] == backward[1][i * M + j]);
+      sums[0] += fmax(forward[1][i * M + j], 0);
+      sums[1] += fmax(backward[1][i * M + j], 0);
+    }
+  assert_true(fabs(sums[0] - 0.5) < 1e-6 && fabs(sums[1] - 0.5) < 1e-6);
+  for (int i = 0; i < N; i++)
+    for (int k = 1; k < N; k += 5) /* rows 1 and 6, as rows and as columns */
+      assert_true(forward[0][k * N + i] < 0 && forward[0][i * N + k] < 0 && backward[0][k * N + i] < 0 && backward[0][i * N + k] < 0);
+}
+
 /* m_i as written, from the first update on. */
 static void test_momentum(void **state) {
   assert_true(sn_jepa_momentum(0.996, 1, 1, 0, 100) == 0.996);
@@ -282,6 +317,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_gradients),       cmocka_unit_test(test_weights_of_terms),
       cmocka_unit_test(test_terms_are_compared), cmocka_unit_test(test_weight_schedules),
-      cmocka_unit_test(test_wrong_settings),  cmocka_unit_test(test_momentum)};
+      cmocka_unit_test(test_wrong_settings),  cmocka_unit_test(test_missing_partners),
+      cmocka_unit_test(test_momentum)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
