@@ -32,36 +32,18 @@ typedef struct sigreg {
   sn_sigreg_statistic_attr attr; /* step is set anew */
   int n_views;
   sn_view_rows *rows;
-  uint8_t *used;                /* (n) */
-  uint8_t *used_by_view;        /* (views, n) */
 } sigreg;
-
-static sn_status fill(sigreg *m, const sn_row_info *infos, int64_t n, sn_error *err) {
-  if (m->rows == NULL) {
-    SN_TRY(sn_alloc(&m->used, n, 1, "rows that are used", err));
-    SN_TRY(sn_alloc(&m->used_by_view, n * m->n_views, 1, "rows that are used", err));
-    SN_TRY(sn_view_rows_create(n, &m->rows, err));
-  }
-  if (m->rows->n != n) return sn_fail(err, SN_E_STATE, "sigreg: the rows of a step changed in number");
-  sn_view_rows_fill(m->rows, infos);
-  memset(m->used_by_view, 0, (size_t)(n * m->n_views));
-  for (int64_t i = 0; i < n; i++) {
-    m->used[i] = infos[i].used != 0;
-    if (infos[i].used && infos[i].view < m->n_views) m->used_by_view[infos[i].view * n + i] = 1;
-  }
-  return SN_OK;
-}
 
 static sn_status couple(sn_term *self, sn_tape *tape, sn_value *rows, const sn_row_info *infos, int64_t n, uint64_t step,
                         sn_value **sums, double *counts, int64_t *counters, sn_error *err) {
   sigreg *m = self->self;
   sn_value *z, *used, *one;
-  SN_TRY(fill(m, infos, n, err));
-  SN_TRY(sn_projector_forward(tape, &z, &m->projector, rows, m->used, err));
+  SN_TRY(sn_view_rows_fill(&m->rows, infos, n, m->n_views, err));
+  SN_TRY(sn_projector_forward(tape, &z, &m->projector, rows, m->rows->row_used, err));
   SN_TRY(sn_view_spread(tape, &sums[GROUP_INVARIANCE], m->rows, z, err));
   m->attr.step = step;
   for (int v = 0; v < m->n_views; v++) {
-    SN_TRY(sn_tape_input(tape, &used, sn_tensor_1d(m->used_by_view + v * n, SN_U8, n), false, err));
+    SN_TRY(sn_tape_input(tape, &used, sn_tensor_1d(m->rows->by_view + v * n, SN_U8, n), false, err));
     SN_TRY(sn_sigreg_statistic(tape, &one, z, used, &m->attr, err));
     if (v == 0) sums[GROUP_GAUSSIAN] = one;
     else SN_TRY(sn_add(tape, &sums[GROUP_GAUSSIAN], sums[GROUP_GAUSSIAN], one, err));
@@ -75,8 +57,6 @@ static sn_status couple(sn_term *self, sn_tape *tape, sn_value *rows, const sn_r
 static void destroy(sn_term *self) {
   sigreg *m = self->self;
   sn_view_rows_destroy(m->rows);
-  sn_free(m->used);
-  sn_free(m->used_by_view);
   sn_free(m);
 }
 

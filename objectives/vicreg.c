@@ -28,48 +28,25 @@ typedef struct vicreg {
   sn_term base;
   sn_projector projector;
   sn_view_rows *rows;
-  uint8_t *used;         /* (n) */
-  uint8_t *branch;       /* (N_VIEWS, n) rows of each view */
 } vicreg;
-
-static sn_status fill(vicreg *m, const sn_row_info *infos, int64_t n, int64_t *least, sn_error *err) {
-  if (m->rows == NULL) {
-    SN_TRY(sn_alloc(&m->used, n, 1, "rows that are used", err));
-    SN_TRY(sn_alloc(&m->branch, n * N_VIEWS, 1, "rows that are used", err));
-    SN_TRY(sn_view_rows_create(n, &m->rows, err));
-  }
-  if (m->rows->n != n) return sn_fail(err, SN_E_STATE, "vicreg: the rows of a step changed in number");
-  int64_t count[N_VIEWS] = {0};
-  sn_view_rows_fill(m->rows, infos);
-  memset(m->branch, 0, (size_t)(n * N_VIEWS));
-  for (int64_t i = 0; i < n; i++) {
-    m->used[i] = infos[i].used != 0;
-    if (!infos[i].used || infos[i].view >= N_VIEWS) continue;
-    m->branch[infos[i].view * n + i] = 1;
-    count[infos[i].view]++;
-  }
-  *least = count[0] < count[1] ? count[0] : count[1];
-  return SN_OK;
-}
 
 static sn_status couple(sn_term *self, sn_tape *tape, sn_value *rows, const sn_row_info *infos, int64_t n, uint64_t step,
                         sn_value **sums, double *counts, int64_t *counters, sn_error *err) {
   vicreg *m = self->self;
   sn_value *z, *used, *pairs[2], *terms[N_VIEWS][3];
-  int64_t least = 0;
   (void)step;
-  SN_TRY(fill(m, infos, n, &least, err));
-  SN_TRY(sn_projector_forward(tape, &z, &m->projector, rows, m->used, err));
+  SN_TRY(sn_view_rows_fill(&m->rows, infos, n, N_VIEWS, err));
+  SN_TRY(sn_projector_forward(tape, &z, &m->projector, rows, m->rows->row_used, err));
   SN_TRY(sn_view_pairs(tape, pairs, m->rows, z, err));
   for (int v = 0; v < N_VIEWS; v++) {
-    SN_TRY(sn_tape_input(tape, &used, sn_tensor_1d(m->branch + v * n, SN_U8, n), false, err));
+    SN_TRY(sn_tape_input(tape, &used, sn_tensor_1d(m->rows->by_view + v * n, SN_U8, n), false, err));
     SN_TRY(sn_vicreg_terms(tape, terms[v], z, used, VARIANCE_EPS, err));
   }
   sums[GROUP_INVARIANCE] = pairs[0];
   SN_TRY(sn_add(tape, &sums[GROUP_VARIANCE], terms[0][0], terms[1][0], err));
   SN_TRY(sn_add(tape, &sums[GROUP_COVARIANCE], terms[0][1], terms[1][1], err));
   counts[GROUP_INVARIANCE] = (double)m->rows->n_windows * (double)sn_projector_width(&m->projector);
-  counts[GROUP_VARIANCE] = counts[GROUP_COVARIANCE] = least >= 2 ? 1 : 0;
+  counts[GROUP_VARIANCE] = counts[GROUP_COVARIANCE] = sn_view_rows_least(m->rows) >= 2 ? 1 : 0;
   counters[COUNT_WINDOWS] += m->rows->n_windows;
   return SN_OK;
 }
@@ -77,8 +54,6 @@ static sn_status couple(sn_term *self, sn_tape *tape, sn_value *rows, const sn_r
 static void destroy(sn_term *self) {
   vicreg *m = self->self;
   sn_view_rows_destroy(m->rows);
-  sn_free(m->used);
-  sn_free(m->branch);
   sn_free(m);
 }
 

@@ -15,14 +15,17 @@ void sn_view_rows_destroy(sn_view_rows *r) {
   sn_free(r->first);
   sn_free(r->second);
   sn_free(r->paired);
+  sn_free(r->row_used);
+  sn_free(r->by_view);
   sn_free(r);
 }
 
-sn_status sn_view_rows_create(int64_t n, sn_view_rows **out, sn_error *err) {
+static sn_status create(int64_t n, int n_views, sn_view_rows **out, sn_error *err) {
   sn_view_rows *r = NULL;
   sn_status status;
   SN_TRY(sn_alloc(&r, 1, sizeof *r, "rows of views", err));
   r->n = n;
+  r->n_views = n_views;
   SN_TRY_GOTO(sn_alloc(&r->order, n, sizeof *r->order, "rows of views", err), fail);
   SN_TRY_GOTO(sn_alloc(&r->offsets, n + 1, sizeof *r->offsets, "rows of views", err), fail);
   SN_TRY_GOTO(sn_alloc(&r->window_of, n, sizeof *r->window_of, "rows of views", err), fail);
@@ -30,6 +33,8 @@ sn_status sn_view_rows_create(int64_t n, sn_view_rows **out, sn_error *err) {
   SN_TRY_GOTO(sn_alloc(&r->first, n, sizeof *r->first, "rows of views", err), fail);
   SN_TRY_GOTO(sn_alloc(&r->second, n, sizeof *r->second, "rows of views", err), fail);
   SN_TRY_GOTO(sn_alloc(&r->paired, n, sizeof *r->paired, "rows of views", err), fail);
+  SN_TRY_GOTO(sn_alloc(&r->row_used, n, sizeof *r->row_used, "rows of views", err), fail);
+  SN_TRY_GOTO(sn_alloc(&r->by_view, n * n_views, sizeof *r->by_view, "rows of views", err), fail);
   *out = r;
   return SN_OK;
 fail:
@@ -38,7 +43,7 @@ fail:
 }
 
 /* Views of a window stand next to one another: the loader delivers them so. */
-void sn_view_rows_fill(sn_view_rows *r, const sn_row_info *infos) {
+static void find_windows(sn_view_rows *r, const sn_row_info *infos) {
   r->n_windows = r->n_rows = 0;
   for (int64_t i = 0, end; i < r->n; i = end) {
     for (end = i + 1; end < r->n && infos[i].used && infos[end].used && infos[end].sample_id == infos[i].sample_id &&
@@ -63,6 +68,29 @@ void sn_view_rows_fill(sn_view_rows *r, const sn_row_info *infos) {
     r->offsets[w + 1] = r->n_rows;
     r->first[w] = r->second[w] = -2;
   }
+}
+
+sn_status sn_view_rows_fill(sn_view_rows **rows, const sn_row_info *infos, int64_t n, int n_views, sn_error *err) {
+  if (*rows == NULL) SN_TRY(create(n, n_views, rows, err));
+  sn_view_rows *r = *rows;
+  if (r->n != n) return sn_fail(err, SN_E_STATE, "views: the rows of a step changed in number");
+  find_windows(r, infos);
+  memset(r->by_view, 0, (size_t)(n * n_views));
+  for (int64_t i = 0; i < n; i++) {
+    r->row_used[i] = infos[i].used != 0;
+    if (infos[i].used && infos[i].view < n_views) r->by_view[infos[i].view * n + i] = 1;
+  }
+  return SN_OK;
+}
+
+int64_t sn_view_rows_least(const sn_view_rows *r) {
+  int64_t least = r->n;
+  for (int v = 0; v < r->n_views; v++) {
+    int64_t count = 0;
+    for (int64_t i = 0; i < r->n; i++) count += r->by_view[v * r->n + i];
+    if (count < least) least = count;
+  }
+  return least;
 }
 
 sn_status sn_view_spread(sn_tape *tape, sn_value **sum, const sn_view_rows *r, sn_value *z, sn_error *err) {
