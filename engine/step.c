@@ -24,7 +24,7 @@ struct sn_step_engine {
   int64_t n_rows;         /* of the whole step */
   void *rows, *row_grads; /* (n_rows, coupled_width) residual type */
   sn_row_info *infos;     /* (n_rows) */
-  void *gathered;         /* as they come from the ranks; NULL with one */
+  void *own;              /* one pack of this rank, while it is sent; NULL with one rank */
 };
 
 static sn_status create_stage(sn_step_engine *e, stage *s, sn_error *err) {
@@ -65,7 +65,7 @@ void sn_step_engine_destroy(sn_step_engine *engine) {
   sn_free(engine->rows);
   sn_free(engine->row_grads);
   sn_free(engine->infos);
-  sn_free(engine->gathered);
+  sn_free(engine->own);
   sn_free(engine);
 }
 
@@ -188,7 +188,8 @@ static sn_status allocate_rows(sn_step_engine *e, int64_t n_packs, sn_error *err
   SN_TRY(sn_alloc_aligned(&e->row_grads, n * row_bytes(e), "rows of a step", err));
   SN_TRY(sn_alloc(&e->infos, n, sizeof *e->infos, "rows of a step", err));
   const int64_t most = row_bytes(e) > (int64_t)sizeof *e->infos ? row_bytes(e) : (int64_t)sizeof *e->infos;
-  if (e->comm->n_ranks > 1) SN_TRY(sn_alloc_aligned(&e->gathered, n * most, "rows of a step", err));
+  if (e->comm->n_ranks > 1)
+    SN_TRY(sn_alloc_aligned(&e->own, e->objective->n_coupled_rows * most, "rows of a step", err));
   e->n_rows = n;
   return SN_OK;
 }
@@ -196,18 +197,14 @@ static sn_status allocate_rows(sn_step_engine *e, int64_t n_packs, sn_error *err
 /* Where pack i of this rank stands among those of all ranks: rank r of R has packs r, r + R, ... */
 static int64_t place_of(const sn_step_engine *e, int64_t i, int rank) { return i * e->comm->n_ranks + rank; }
 
-/* Everyone's part of data (packs of `bytes` each) to everyone. */
+/* Everyone's packs of data (`bytes` each) to everyone, in the order of packs: packs i of all ranks stand together. */
 static sn_status gather(sn_step_engine *e, void *data, int64_t n_packs, int64_t bytes, sn_error *err) {
-  const int ranks = e->comm->n_ranks;
-  char *all = e->gathered, *to = data;
-  if (ranks == 1) return SN_OK;
-  char *own = all + e->comm->rank * n_packs * bytes;
-  for (int64_t i = 0; i < n_packs; i++) memcpy(own + i * bytes, to + place_of(e, i, e->comm->rank) * bytes, (size_t)bytes);
-  for (int64_t i = 0; i < n_packs; i++) memcpy(to + i * bytes, own + i * bytes, (size_t)bytes); /* a part of its own */
-  SN_TRY(sn_comm_all_gather(e->comm, to, all, n_packs * bytes, err));
-  for (int r = 0; r < ranks; r++)
-    for (int64_t i = 0; i < n_packs; i++)
-      memcpy(to + place_of(e, i, r) * bytes, all + (r * n_packs + i) * bytes, (size_t)bytes);
+  if (e->comm->n_ranks == 1) return SN_OK;
+  for (int64_t i = 0; i < n_packs; i++) {
+    char *all = (char *)data + place_of(e, i, 0) * bytes;
+    memcpy(e->own, all + e->comm->rank * bytes, (size_t)bytes);
+    SN_TRY(sn_comm_all_gather(e->comm, e->own, all, bytes, err));
+  }
   return SN_OK;
 }
 
