@@ -6,13 +6,13 @@
 #include <unistd.h>
 
 #include "cli/args.h"
+#include "cli/each_directory.h"
 #include "cli/terminal.h"
-#include "modalities/unit_check.h"
 #include "core/alloc.h"
 #include "core/json.h"
 #include "datasets/doctor.h"
 #include "datasets/index.h"
-#include "engine/run.h"
+#include "modalities/unit_check.h"
 
 static const sn_option OPTIONS[] = {
     {"labels", "FILE", false, "a table to compare with the recordings (CSV or TSV)"},
@@ -119,29 +119,6 @@ done:
   return status;
 }
 
-/* Several directories: one report after the other, or {"sets": [...]}. Each is a data set of its own. */
-static sn_status run_all(const sn_args *args, int *exit_code, sn_error *err) {
-  const int64_t n = sn_args_positionals(args);
-  sn_string json = {0};
-  sn_status status = SN_OK;
-  if (n > 1 && sn_args_has(args, "labels"))
-    return sn_fail(err, SN_E_ARGUMENT, "--labels is of one data set, and %lld are given: examine them one by one", (long long)n);
-  for (int64_t i = 0; i < n; i++)
-    for (int64_t j = 0; j < i; j++)
-      if (sn_same_directory(sn_args_positional(args, i), sn_args_positional(args, j)))
-        return sn_fail(err, SN_E_ARGUMENT, "%s is given twice", sn_args_positional(args, i));
-  for (int64_t i = 0; i < n; i++) {
-    if (n > 1) SN_TRY_GOTO(sn_string_append(&json, i == 0 ? "{\"sets\": [\n" : ",\n", -1, err), done);
-    if (i > 0 && !sn_args_has(args, "json")) printf("\n");
-    SN_TRY_GOTO(run(args, sn_args_positional(args, i), &json, exit_code, err), done);
-  }
-  if (n > 1) SN_TRY_GOTO(sn_string_append(&json, "\n]}", -1, err), done);
-  if (sn_args_has(args, "json")) printf("%s\n", json.data);
-done:
-  sn_string_free(&json);
-  return status;
-}
-
 int sn_command_doctor(int argc, char **argv);
 int sn_command_doctor(int argc, char **argv) {
   sn_args *args = NULL;
@@ -155,7 +132,8 @@ int sn_command_doctor(int argc, char **argv) {
                        "electrodes, sidecars that contradict their files, persons and recordings that are there twice, tables\n"
                        "that do not fit. Nothing is changed. Exit status 1 when there is a problem; notes alone are 0.");
   } else if (status == SN_OK) {
-    status = run_all(args, &exit_code, &err);
+    static const char *const OF_ONE[] = {"labels", NULL};
+    status = sn_each_directory(args, OF_ONE, "examine", run, &exit_code, &err);
   }
   sn_args_destroy(args);
   return status != SN_OK ? sn_terminal_fail("doctor", &err) : exit_code;

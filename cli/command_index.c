@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "cli/args.h"
+#include "cli/each_directory.h"
 #include "cli/terminal.h"
-#include "modalities/unit_check.h"
 #include "core/alloc.h"
 #include "core/config.h"
 #include "core/fs.h"
@@ -19,7 +19,7 @@
 #include "datasets/index_cache.h"
 #include "datasets/source_signal.h"
 #include "datasets/store.h"
-#include "engine/run.h"
+#include "modalities/unit_check.h"
 
 static const sn_option OPTIONS[] = {
     {"out", "FILE", false, "write the manifest there (and FILE.cache, which makes the next run quick)"},
@@ -508,32 +508,6 @@ done:
   return status;
 }
 
-/* Several directories: one report after the other, or {"sets": [...]}. Each is a data set of its own. */
-static sn_status run_all(const sn_args *args, int *exit_code, sn_error *err) {
-  const int64_t n = sn_args_positionals(args);
-  sn_string json = {0};
-  sn_status status = SN_OK;
-  static const char *const OF_ONE[] = {"out", "name", "prepare"};
-  SN_TRY(sn_unit_check(sn_args_get(args, "assume-unit"), "assume-unit", err));
-  for (size_t k = 0; k < sizeof OF_ONE / sizeof OF_ONE[0]; k++)
-    if (n > 1 && sn_args_has(args, OF_ONE[k]))
-      return sn_fail(err, SN_E_ARGUMENT, "--%s is of one data set, and %lld are given: index them one by one", OF_ONE[k], (long long)n);
-  for (int64_t i = 0; i < n; i++)
-    for (int64_t j = 0; j < i; j++)
-      if (sn_same_directory(sn_args_positional(args, i), sn_args_positional(args, j)))
-        return sn_fail(err, SN_E_ARGUMENT, "%s is given twice", sn_args_positional(args, i));
-  for (int64_t i = 0; i < n; i++) {
-    if (n > 1) SN_TRY_GOTO(sn_string_append(&json, i == 0 ? "{\"sets\": [\n" : ",\n", -1, err), done);
-    if (i > 0 && !sn_args_has(args, "json")) printf("\n");
-    SN_TRY_GOTO(run(args, sn_args_positional(args, i), &json, exit_code, err), done);
-  }
-  if (n > 1) SN_TRY_GOTO(sn_string_append(&json, "\n]}", -1, err), done);
-  if (sn_args_has(args, "json")) printf("%s\n", json.data);
-done:
-  sn_string_free(&json);
-  return status;
-}
-
 int sn_command_index(int argc, char **argv);
 int sn_command_index(int argc, char **argv) {
   sn_args *args = NULL;
@@ -548,7 +522,9 @@ int sn_command_index(int argc, char **argv) {
         "PhysioNet trees (RECORDS files), BIDS trees, TUH and Sleep-EDF folders, plain folders. Exit status: 0 it is indexed; 1 a folder could\n"
         "not be listed, or no recording can be used; 2 the command line is wrong, or nothing here is a recording.");
   } else if (status == SN_OK) {
-    status = run_all(args, &exit_code, &err);
+    static const char *const OF_ONE[] = {"out", "name", "prepare", NULL};
+    status = sn_unit_check(sn_args_get(args, "assume-unit"), "assume-unit", &err);
+    if (status == SN_OK) status = sn_each_directory(args, OF_ONE, "index", run, &exit_code, &err);
   }
   sn_args_destroy(args);
   if (status != SN_OK) {
