@@ -9,6 +9,26 @@
 
 enum { MOST_ATTEMPTS = 1000 };
 
+static int compare_u64(const void *a, const void *b) {
+  const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return (x > y) - (x < y);
+}
+
+sn_status sn_bootstrap_units(const uint64_t *hashes, int64_t n, int64_t *units, int64_t *n_units, sn_error *err) {
+  uint64_t *sorted = NULL;
+  int64_t distinct = 0;
+  SN_TRY(sn_alloc(&sorted, n, sizeof *sorted, "bootstrap", err));
+  memcpy(sorted, hashes, (size_t)n * sizeof *sorted);
+  qsort(sorted, (size_t)n, sizeof *sorted, compare_u64);
+  for (int64_t i = 0; i < n; i++)
+    if (i == 0 || sorted[i] != sorted[i - 1]) sorted[distinct++] = sorted[i];
+  for (int64_t i = 0; i < n; i++)
+    units[i] = (const uint64_t *)bsearch(&hashes[i], sorted, (size_t)distinct, sizeof *sorted, compare_u64) - sorted;
+  *n_units = distinct;
+  sn_free(sorted);
+  return SN_OK;
+}
+
 typedef struct drawing {
   const sn_predictions *p;
   const int64_t *units;

@@ -11,6 +11,10 @@
 
 #include "benchmarks/scores.h"
 
+/* Whom the items belong to, as numbers from 0 in the order of their hashes (n): the same people, the same draws. units (n) [out];
+ * *n_units [out]: how many there are. */
+SN_MUST_CHECK sn_status sn_bootstrap_units(const uint64_t *hashes, int64_t n, int64_t *units, int64_t *n_units, sn_error *err);
+
 typedef struct sn_bootstrap {
   int64_t n_draws, n_rows;
   int64_t n_redrawn, n_units;

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "benchmarks/probe_private.h"
@@ -102,30 +101,6 @@ done:
   return status;
 }
 
-static int compare_u64(const void *a, const void *b) {
-  const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-  return (x > y) - (x < y);
-}
-
-/* units (n_items) [out]: each item's person (recording) as a number; returns how many there are. */
-static sn_status number_units(const sn_probe_context *p, int64_t *units, int64_t *n_units, sn_error *err) {
-  const int64_t n = p->result->n_items;
-  uint64_t *sorted = NULL;
-  int64_t distinct = 0;
-  SN_TRY(sn_alloc(&sorted, n, sizeof *sorted, "probe", err));
-  for (int64_t i = 0; i < n; i++) sorted[i] = p->groups[p->tested[i]];
-  qsort(sorted, (size_t)n, sizeof *sorted, compare_u64);
-  for (int64_t i = 0; i < n; i++)
-    if (i == 0 || sorted[i] != sorted[i - 1]) sorted[distinct++] = sorted[i];
-  for (int64_t i = 0; i < n; i++) {
-    const uint64_t *at = bsearch(&p->groups[p->tested[i]], sorted, (size_t)distinct, sizeof *sorted, compare_u64);
-    units[i] = at - sorted;
-  }
-  *n_units = distinct;
-  sn_free(sorted);
-  return SN_OK;
-}
-
 enum { MOST_SEEDS = 64 };
 
 /* Rows of an encoder and a pool. */
@@ -178,7 +153,7 @@ static sn_status intervals(sn_probe_context *p, sn_error *err) {
   SN_TRY_GOTO(tested_alloc(p, &truth, err), done);
   SN_TRY_GOTO(sn_alloc(&r->scored, r->n_rows, sizeof *r->scored, "probe", err), done);
   SN_TRY_GOTO(sn_alloc(&units, r->n_items, sizeof *units, "probe", err), done);
-  SN_TRY_GOTO(number_units(p, units, &n_units, err), done);
+  SN_TRY_GOTO(sn_bootstrap_units(r->units, r->n_items, units, &n_units, err), done);
   gather(p, r->rows[0].scores, -1, &truth);
   for (int64_t i = 0; i < r->n_rows; i++) {
     sn_predictions q = predictions(p, &truth, r->n_items);
@@ -286,7 +261,7 @@ static sn_status count_items(sn_probe_context *p, sn_error *err) {
     r->units[i] = p->groups[p->tested[i]];
   }
   SN_TRY(sn_alloc(&units, r->n_items, sizeof *units, "probe", err));
-  sn_status status = number_units(p, units, &r->n_subjects, err);
+  sn_status status = sn_bootstrap_units(r->units, r->n_items, units, &r->n_subjects, err);
   sn_free(units);
   return status;
 }

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "benchmarks/suite_private.h"
@@ -80,33 +79,19 @@ static sn_status add_entrants(block_work *w, suite_job *job, sn_error *err) {
   return SN_OK;
 }
 
-static int compare_u64(const void *a, const void *b) {
-  const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-  return (x > y) - (x < y);
-}
-
-/* The units as the probe numbers them: in the order of their hashes, so that the draws are the probe's. */
 static sn_status draw(block_work *w, sn_error *err) {
   const suite_scores *about = w->block->about;
-  uint64_t *sorted = NULL;
   int64_t *units = NULL, n = 0;
   sn_scored **rows = NULL;
   sn_status status;
-  SN_TRY_GOTO(sn_alloc(&sorted, about->n, sizeof *sorted, "table", err), done);
   SN_TRY_GOTO(sn_alloc(&units, about->n, sizeof *units, "table", err), done);
   SN_TRY_GOTO(sn_alloc(&rows, w->n, sizeof *rows, "table", err), done);
-  memcpy(sorted, about->units, (size_t)about->n * sizeof *sorted);
-  qsort(sorted, (size_t)about->n, sizeof *sorted, compare_u64);
-  for (int64_t i = 0; i < about->n; i++)
-    if (i == 0 || sorted[i] != sorted[i - 1]) sorted[n++] = sorted[i];
-  for (int64_t i = 0; i < about->n; i++)
-    units[i] = (const uint64_t *)bsearch(&about->units[i], sorted, (size_t)n, sizeof *sorted, compare_u64) - sorted;
+  SN_TRY_GOTO(sn_bootstrap_units(about->units, about->n, units, &n, err), done);
   for (int64_t i = 0; i < w->n; i++) rows[i] = w->entrants[i].scored;
   w->block->n_test_units = n;
   SN_TRY_GOTO(sn_bootstrap_create(rows, w->n, units, n, w->s->spec.n_draws, w->s->spec.seed, &w->bootstrap, err), done);
   w->block->n_redrawn = w->bootstrap->n_redrawn;
 done:
-  sn_free(sorted);
   sn_free(units);
   sn_free(rows);
   return status;
