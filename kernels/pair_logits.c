@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "kernels/cpu_blocks.h"
 #include "kernels/gemm/gemm_product.h"
 
 static sn_status rule_scalar(const sn_op_call *call, int input, const char *name, sn_error *err) {
@@ -73,22 +74,62 @@ void sn_pair_ref_gradient(const sn_op_call *call, double (*dot_gradient)(const v
 
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
-int64_t sn_pair_product_bytes(const sn_device *device, const sn_op_call *call) {
+/* --- cpu ---------------------------------------------------------------------------------------------------------- */
+
+static int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+static int64_t blocks_bytes(sn_pair_sizes s) {
+  return aligned(sn_count_blocks(s.na, SN_ROW_BLOCK) * (int64_t)sizeof(sn_pair_block));
+}
+static int64_t matrix_bytes(sn_pair_sizes s) { return aligned(s.na * s.nb * (int64_t)sizeof(float)); }
+
+/* Blocks, a matrix of pairs (logits where nothing is saved, ddots in backward), panels of the products. */
+int64_t sn_pair_scratch(const sn_device *device, const sn_op_call *call, bool backward) {
+  (void)backward;
   sn_pair_sizes s = sn_pair_sizes_of(call);
-  return larger(sn_product_bytes(device, s.na, s.nb, s.d),
+  return blocks_bytes(s) + matrix_bytes(s) +
+         larger(sn_product_bytes(device, s.na, s.nb, s.d),
                 larger(sn_product_bytes(device, s.na, s.d, s.nb), sn_product_bytes(device, s.nb, s.d, s.na)));
 }
 
-void sn_pair_dots(const sn_device *device, const sn_op_call *call, float *dots, void *scratch) {
-  sn_pair_sizes s = sn_pair_sizes_of(call);
-  sn_dtype dtype = call->in[0].dtype;
-  sn_product product = {.m = s.na, .n = s.nb, .k = s.d, .a = sn_product_operand(call->in[0].data, dtype, s.d, true),
-                        .b = sn_product_operand(call->in[1].data, dtype, s.d, true), .c = dots, .c_dtype = SN_F32};
-  sn_product_run(device, &product, scratch);
+sn_pair_work sn_pair_work_of(const sn_op_call *call, double scale) {
+  sn_pair_work w = {.call = call, .s = sn_pair_sizes_of(call), .blocks = call->scratch, .t = sn_pair_scale(call, scale)};
+  w.n_blocks = sn_count_blocks(w.s.na, SN_ROW_BLOCK);
+  w.ddots = (float *)(void *)((char *)call->scratch + blocks_bytes(w.s));
+  w.logits = call->saved[0].data ? call->saved[0].data : w.ddots;
+  w.panels = (char *)w.ddots + matrix_bytes(w.s);
+  return w;
 }
 
-void sn_pair_gradient(const sn_device *device, const sn_op_call *call, const float *ddots, void *scratch) {
-  sn_pair_sizes s = sn_pair_sizes_of(call);
+const float *sn_pair_values(const sn_tensor *pairs, int64_t at, int64_t n, float *buffer) {
+  if (pairs->dtype == SN_F32) return sn_f32_at(pairs, at);
+  const double *from = (const double *)pairs->data + at;
+  for (int64_t i = 0; i < n; i++) buffer[i] = (float)from[i];
+  return buffer;
+}
+
+void sn_pair_join(const sn_pair_work *work, double *first, double *second, int64_t *bad) {
+  *first = *second = 0;
+  *bad = -1;
+  for (int64_t b = 0; b < work->n_blocks; b++) {
+    *first += work->blocks[b].first;
+    *second += work->blocks[b].second;
+    if (*bad < 0) *bad = work->blocks[b].bad;
+  }
+}
+
+void sn_pair_dots(const sn_device *device, const sn_pair_work *work) {
+  const sn_op_call *call = work->call;
+  sn_pair_sizes s = work->s;
+  sn_dtype dtype = call->in[0].dtype;
+  sn_product product = {.m = s.na, .n = s.nb, .k = s.d, .a = sn_product_operand(call->in[0].data, dtype, s.d, true),
+                        .b = sn_product_operand(call->in[1].data, dtype, s.d, true), .c = work->logits, .c_dtype = SN_F32};
+  sn_product_run(device, &product, work->panels);
+}
+
+void sn_pair_gradient(const sn_device *device, const sn_pair_work *work) {
+  const sn_op_call *call = work->call;
+  const float *ddots = work->ddots;
+  sn_pair_sizes s = work->s;
   sn_dtype dtype = call->in[0].dtype;
   sn_product to_a = {.m = s.na, .n = s.d, .k = s.nb, .a = sn_product_operand(ddots, SN_F32, s.nb, true),
                      .b = sn_product_operand(call->in[1].data, dtype, s.d, false), .c = call->din[0].data, .c_dtype = dtype,
@@ -96,6 +137,6 @@ void sn_pair_gradient(const sn_device *device, const sn_op_call *call, const flo
   sn_product to_b = {.m = s.nb, .n = s.d, .k = s.na, .a = sn_product_operand(ddots, SN_F32, s.nb, false),
                      .b = sn_product_operand(call->in[0].data, dtype, s.d, false), .c = call->din[1].data, .c_dtype = dtype,
                      .acc = call->acc[1]};
-  if (to_a.c) sn_product_run(device, &to_a, scratch);
-  if (to_b.c) sn_product_run(device, &to_b, scratch);
+  if (to_a.c) sn_product_run(device, &to_a, work->panels);
+  if (to_b.c) sn_product_run(device, &to_b, work->panels);
 }

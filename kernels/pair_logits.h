@@ -32,10 +32,35 @@ double sn_pair_ref_dot(const sn_op_call *call, int64_t i, int64_t j);
 void sn_pair_ref_gradient(const sn_op_call *call, double (*dot_gradient)(const void *user, int64_t i, int64_t j),
                           const void *user);
 
-/* cpu: dots (na, nb) F32 [out] = za zbᵀ; scratch of sn_pair_product_bytes. */
-int64_t sn_pair_product_bytes(const sn_device *device, const sn_op_call *call);
-void sn_pair_dots(const sn_device *device, const sn_op_call *call, float *dots, void *scratch);
-/* cpu: dza and dzb where wanted from ddots (na, nb) F32 = d(loss)/d(dots). */
-void sn_pair_gradient(const sn_device *device, const sn_op_call *call, const float *ddots, void *scratch);
+/* cpu: what a block of SN_ROW_BLOCK rows leaves: two sums, and the place of a value of `pairs` that is not usable, or -1. */
+typedef struct sn_pair_block {
+  double first, second;
+  int64_t bad;
+} sn_pair_block;
+
+/* cpu: a call laid out in its scratch. */
+typedef struct sn_pair_work {
+  const sn_op_call *call;
+  sn_pair_sizes s;
+  int64_t n_blocks;
+  sn_pair_block *blocks; /* (n_blocks) */
+  float *logits;         /* (na, nb) saved[0], or in the scratch where nothing is saved */
+  float *ddots;          /* (na, nb) */
+  void *panels;          /* of the products */
+  double t;
+} sn_pair_work;
+
+int64_t sn_pair_scratch(const sn_device *device, const sn_op_call *call, bool backward);
+sn_pair_work sn_pair_work_of(const sn_op_call *call, double scale);
+/* Up to n of the pairs from place `at` on as F32: where they stand, or in buffer. */
+const float *sn_pair_values(const sn_tensor *pairs, int64_t at, int64_t n, float *buffer);
+/* logits [out] = za zbᵀ. */
+void sn_pair_dots(const sn_device *device, const sn_pair_work *work);
+/* dza and dzb where wanted from ddots = d(loss)/d(dots). */
+void sn_pair_gradient(const sn_device *device, const sn_pair_work *work);
+/* Sums over the blocks in their order; *bad the first place that is not usable, or -1. */
+void sn_pair_join(const sn_pair_work *work, double *first, double *second, int64_t *bad);
+/* Work of a call, for sn_run_blocks. */
+static inline double sn_pair_cost(const sn_pair_work *work) { return 12.0 * (double)work->s.na * (double)work->s.nb; }
 
 #endif
