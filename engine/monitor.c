@@ -27,8 +27,7 @@ struct sn_monitor {
   int64_t every, width, plateau_steps;
   double collapse_std, plateau_gain;
   enum { COLLAPSE_OFF, COLLAPSE_WARN, COLLAPSE_STOP } on_collapse;
-  sn_params *target_params;   /* its values are the moving averages of the model's; NULL: the objective has no target */
-  sn_encoder *target;
+  const sn_encoder *target;   /* the objective's target encoder; NULL: it has none */
   sn_arena *arena;
   sn_tape *tape;
   int64_t observations, primitives;
@@ -54,17 +53,6 @@ typedef struct exchange {
 
 /* --- set-up ------------------------------------------------------------------------------------------------------- */
 
-static sn_status add_target(sn_monitor *m, sn_error *err) {
-  const sn_monitor_setup *s = &m->setup;
-  sn_objective_needs needs = {0};
-  SN_TRY(sn_objective_get_needs(s->phase, &needs, err));
-  if (!needs.moving_average) return SN_OK;
-  SN_TRY(sn_params_create(s->model->residual, &m->target_params, err));
-  SN_TRY(sn_encoder_create(m->target_params, s->phase, sn_encoder_data_of(s->model->encoder), &m->target, err));
-  for (int64_t i = 0; i < sn_params_count(m->target_params); i++) sn_params_at(m->target_params, i)->frozen = true;
-  return sn_params_share_average(m->target_params, s->model->params, err);
-}
-
 sn_status sn_monitor_create(const sn_monitor_setup *setup, sn_monitor **out, sn_error *err) {
   const sn_config *c = setup->run;
   const char *wanted = sn_config_text(c, "monitor.on_collapse");
@@ -81,7 +69,7 @@ sn_status sn_monitor_create(const sn_monitor_setup *setup, sn_monitor **out, sn_
   m->plateau_gain = sn_config_real(c, "monitor.plateau_gain");
   m->on_collapse = strcmp(wanted, "off") == 0 ? COLLAPSE_OFF : strcmp(wanted, "stop") == 0 ? COLLAPSE_STOP : COLLAPSE_WARN;
   const sn_tape_options options = {.residual = setup->model->residual, .product = setup->product, .training = false};
-  SN_TRY_GOTO(add_target(m, err), fail);
+  m->target = setup->model->objective->target;
   SN_TRY_GOTO(sn_arena_create(false, &m->arena, err), fail);
   SN_TRY_GOTO(sn_tape_create(setup->device, m->arena, &options, &m->tape, err), fail);
   *out = m;
@@ -95,8 +83,6 @@ void sn_monitor_destroy(sn_monitor *monitor) {
   if (monitor == NULL) return;
   sn_tape_destroy(monitor->tape);
   sn_arena_destroy(monitor->arena);
-  sn_encoder_destroy(monitor->target);
-  sn_params_destroy(monitor->target_params);
   sn_free(monitor);
 }
 
@@ -301,8 +287,6 @@ static sn_status observe(sn_monitor *m, const sn_step *step, sn_error *err) {
   double *room = NULL, *rows = NULL;
   uint64_t *ids = NULL;
   sn_status status;
-  for (int64_t i = 0; m->target_params != NULL && i < sn_params_count(m->target_params); i++)
-    sn_params_at(m->target_params, i)->version++; /* the averages have moved since */
   SN_TRY_GOTO(allocate(m, step->n_packs, &x, err), done);
   for (int64_t i = 0; i < step->n_packs; i++)
     if (step->packs[i].batch != NULL && step->packs[i].batch->n_samples > 0)

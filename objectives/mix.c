@@ -13,7 +13,7 @@ typedef struct mix {
   sn_encoder *encoder;
   sn_params *params;              /* of the model */
   sn_params *target_params;       /* of the target encoder: its values are the moving averages of the model's */
-  sn_encoder *target;
+  sn_encoder *target;             /* = base.target */
   int n_terms;
   sn_term *terms[SN_MOST_TERMS];
   const sn_objective_kind *kinds[SN_MOST_TERMS];
@@ -276,6 +276,7 @@ static sn_status add_target(mix *m, const sn_objective_setup *setup, sn_error *e
   SN_TRY(sn_params_create(setup->residual, &m->target_params, err));
   SN_TRY(sn_encoder_create(m->target_params, setup->config, sn_encoder_data_of(setup->encoder), &m->target, err));
   for (int64_t i = 0; i < sn_params_count(m->target_params); i++) sn_params_at(m->target_params, i)->frozen = true;
+  m->base.target = m->target;
   return SN_OK;
 }
 

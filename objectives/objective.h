@@ -96,6 +96,7 @@ struct sn_objective {
   int n_terms;
   const char *terms[SN_MAX_GROUPS];
   bool coupled[SN_MAX_GROUPS];             /* group comes from couple */
+  const sn_encoder *target;                /* encoder whose weights are the moving averages, from begin on; NULL: none */
   uint64_t first_step;                     /* of the phase that it is trained in; set by the trainer */
   int64_t n_coupled_rows, coupled_width;
   double group_weights[SN_MAX_GROUPS];
