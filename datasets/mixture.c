@@ -190,10 +190,6 @@ static sn_status check_shapes(const mixture *m, sn_error *err) {
                         "sources %s and %s: patches of %" PRId64 " values every %g s, and of %" PRId64 " every %g s: one embedder "
                         "serves both, so set data.rate, data.patch and data.patch_stride alike",
                         m->parts[0].name, m->parts[k].name, a->patch_size, a->patch_step_s, b->patch_size, b->patch_step_s);
-    if (a->n_extra != b->n_extra || a->embed_extra != b->embed_extra)
-      return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "data.beat_features", "sources %s and %s: %" PRId64 " and %" PRId64 " values of a "
-                        "token are no signal: set data.tokens and data.beat_features alike", m->parts[0].name, m->parts[k].name,
-                        a->n_extra, b->n_extra);
     bool same = n_a == n_b;
     for (int i = 0; i < n_a && same; i++)
       same = strcmp(a->stage->targets[i].name, b->stage->targets[i].name) == 0 &&
@@ -241,8 +237,6 @@ static sn_status add_up(sn_source *source, mixture *m, const sn_mixture_input *i
   source->patch_step_s = first->patch_step_s;
   source->n_extra = first->n_extra;
   source->embed_extra = first->embed_extra;
-  source->n_extra = first->n_extra;
-  source->embed_extra = first->embed_extra;
   source->min_tokens = first->min_tokens;
   for (int64_t k = 0; k < m->n; k++) {
     const sn_source *s = m->sources[k];
@@ -257,7 +251,6 @@ static sn_status add_up(sn_source *source, mixture *m, const sn_mixture_input *i
     source->n_recordings += s->n_recordings;
     source->n_lost += s->n_lost;
     source->n_used += s->n_used > 0 ? s->n_used : s->n_recordings;
-    source->may_lack_beats = source->may_lack_beats || s->may_lack_beats;
     if (s->min_tokens < source->min_tokens) source->min_tokens = s->min_tokens;
     source->max_tokens = at_least(source->max_tokens, s->max_tokens);
     source->may_lack_beats = source->may_lack_beats || s->may_lack_beats;
