@@ -301,16 +301,14 @@ sn_status sn_run_sources_mix(const sn_run_sources *r, const sn_config *config, c
   int64_t n = 0;
   sn_status status = SN_OK;
   SN_TRY(check_tokens(r, config, err));
-  for (; n < r->n; n++) {
+  while (n < r->n) {
+    const sn_run_signal *data = r->data[n];
     const sn_config *source = sn_config_source(config, n);
-    inputs[n] = (sn_mixture_input){.name = sn_config_text(source, "data.name"), .share = sn_config_real(source, "data.share")};
-    sn_log_write(log, SN_LOG_INFO, "source %s (%s):", inputs[n].name, sn_config_text(source, "data.modality"));
-    SN_TRY_GOTO(sn_run_signal_source(r->data[n], source, SN_ROLE_PRETRAIN, log, &inputs[n].source, err), fail);
-    status = sn_run_attach_source_stage(inputs[n].source, config, source, true, err);
-    if (status != SN_OK) {
-      n++;
-      goto fail;
-    }
+    sn_mixture_input *input = &inputs[n++]; /* from here on its source, even one that was not finished, is given up below */
+    *input = (sn_mixture_input){.name = sn_config_text(source, "data.name"), .share = sn_config_real(source, "data.share")};
+    sn_log_write(log, SN_LOG_INFO, "source %s (%s):", input->name, sn_config_text(source, "data.modality"));
+    SN_TRY_GOTO(sn_run_signal_source(data, source, SN_ROLE_PRETRAIN, log, &input->source, err), fail);
+    SN_TRY_GOTO(sn_run_attach_source_stage(input->source, config, source, true, err), fail);
   }
   SN_TRY(sn_source_create_mixture(inputs, n, sn_config_real(config, "data.share_exponent"), out, err));
   for (int64_t s = 0; s < n; s++) {
