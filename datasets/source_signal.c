@@ -190,36 +190,25 @@ fail:
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
-/* The key of all randomness of a window. Given windows are told apart by their exact place. */
-static uint64_t sample_id(const signal_source *self, const sn_window_at *where, int64_t number) {
-  const sn_manifest *m = self->options.manifest;
-  char tail[64];
-  int n = self->given ? snprintf(tail, sizeof tail, "\n@%" PRId64 ":%.17g", where->segment, where->start_s)
-                      : snprintf(tail, sizeof tail, "\n%" PRId64, number);
+/* Of data set and path, which no other file changes, and what follows them. */
+static uint64_t hash_of(const sn_manifest *m, int64_t row, const char *tail) {
+  const char *const parts[] = {m->name, "\n", m->rows[row].path, tail};
   sn_sha256 hash;
   uint8_t digest[32];
   uint64_t id = 0;
   sn_sha256_init(&hash);
-  sn_sha256_update(&hash, m->name, (int64_t)strlen(m->name));
-  sn_sha256_update(&hash, "\n", 1);
-  sn_sha256_update(&hash, m->rows[where->row].path, (int64_t)strlen(m->rows[where->row].path));
-  sn_sha256_update(&hash, tail, n);
+  for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) sn_sha256_update(&hash, parts[i], (int64_t)strlen(parts[i]));
   sn_sha256_final(&hash, digest);
   for (int i = 7; i >= 0; i--) id = id << 8 | digest[i];
   return id;
 }
 
-static uint64_t recording_key(const sn_manifest *m, int64_t row) {
-  sn_sha256 hash;
-  uint8_t digest[32];
-  uint64_t key = 0;
-  sn_sha256_init(&hash);
-  sn_sha256_update(&hash, m->name, (int64_t)strlen(m->name));
-  sn_sha256_update(&hash, "\n", 1);
-  sn_sha256_update(&hash, m->rows[row].path, (int64_t)strlen(m->rows[row].path));
-  sn_sha256_final(&hash, digest);
-  for (int i = 7; i >= 0; i--) key = key << 8 | digest[i];
-  return key;
+/* The key of all randomness of a window. Given windows are told apart by their exact place. */
+static uint64_t sample_id(const signal_source *self, const sn_window_at *where, int64_t number) {
+  char tail[64];
+  if (self->given) snprintf(tail, sizeof tail, "\n@%" PRId64 ":%.17g", where->segment, where->start_s);
+  else snprintf(tail, sizeof tail, "\n%" PRId64, number);
+  return hash_of(self->options.manifest, where->row, tail);
 }
 
 /* augment: the stream of the sample's augmentations. */
@@ -327,7 +316,7 @@ static void signal_stretch(const sn_source *source, int64_t i, sn_source_stretch
   const stretch *s = &self->stretches[i];
   const sn_manifest *m = self->options.manifest;
   const int64_t end = i + 1 < self->n_stretches ? self->stretches[i + 1].first : source->n_windows;
-  *out = (sn_source_stretch){.first = s->first, .n = end - s->first, .recording_key = recording_key(m, s->row),
+  *out = (sn_source_stretch){.first = s->first, .n = end - s->first, .recording_key = hash_of(m, s->row, ""),
                              .subject_id = self->subjects[s->row], .stride_s = self->given ? 0 : self->stride_s,
                              .window_s = sn_signal_window_seconds(sn_conditioned_signal(self->conditioned))};
 }
