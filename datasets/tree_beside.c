@@ -188,8 +188,8 @@ static size_t set_length(const char *root, const char *path) {
 /* Two sets below one root may both have a sub-01: an id is one of its set. */
 static void name_set(const char *root, const char *path, sn_recording *r) {
   char id[2 * sizeof r->subject_id];
-  const size_t n = set_length(root, path), length = strlen(r->subject_id);
-  if (n == 0 || length == 0) return;
+  const size_t length = strlen(r->subject_id), n = length > 0 ? set_length(root, path) : 0; /* which looks at the disk */
+  if (n == 0) return;
   if (n + 1 + length < sizeof r->subject_id) snprintf(id, sizeof id, "%.*s/%s", (int)n, path, r->subject_id);
   else snprintf(id, sizeof id, "%08x/%.50s", (unsigned)sn_hash64(path, (int64_t)n), r->subject_id);
   snprintf(r->subject_id, sizeof r->subject_id, "%.63s", id);
