@@ -47,9 +47,10 @@ static void take_rows(column_stats *c, const float *values, const uint8_t *valid
     }
 }
 
-static sn_status take_sample(column_stats *c, const sn_sample *sample, sn_error *err) {
+/* n_extra: the last values of a patch, which are no signal; a column may be without them. */
+static sn_status take_sample(column_stats *c, const sn_sample *sample, int64_t n_extra, sn_error *err) {
   if (c->target == NULL) {
-    if (sample->patch_size < c->width)
+    if (c->width != sample->patch_size && c->width != sample->patch_size - n_extra)
       return sn_fail(err, SN_E_STATE, "statistics: patches of %lld values, %lld were expected",
                      (long long)sample->patch_size, (long long)c->width);
     take_rows(c, sample->patches, sample->valid, sample->n_tokens, sample->patch_size);
@@ -113,7 +114,7 @@ static sn_status read_windows(column_stats *all, int n, sn_source *source, int64
       return status;
     }
     if (status != SN_OK) continue;
-    for (int k = 0; k < n && status == SN_OK; k++) status = take_sample(&all[k], sample, err);
+    for (int k = 0; k < n && status == SN_OK; k++) status = take_sample(&all[k], sample, source->n_extra, err);
     sn_sample_destroy(sample);
     if (status != SN_OK) return status;
     (*n_read)++;
