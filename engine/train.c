@@ -112,8 +112,9 @@ static sn_status find_sampling(const sn_trainer *t, sn_loader_options *o, sn_err
 /* Whether positives are there is not left to be found out from a loss. */
 static sn_status log_groups(const sn_trainer *t, const sn_loader_options *o, sn_error *err) {
   sn_loader_groups g;
+  if (t->comm->rank != 0) return SN_OK;
   SN_TRY(sn_loader_describe_groups(t->loader, t->state.position, &g, err));
-  if (g.n_groups == 0 || t->comm->rank != 0) return SN_OK;
+  if (g.n_groups == 0) return SN_OK;
   const char *units = o->sampling.by == SN_GROUP_SUBJECT ? "subjects" : "recordings";
   sn_log_write(&t->options->log, g.n_left_out > 0 && g.n_left_out >= g.n_windows ? SN_LOG_WARNING : SN_LOG_INFO,
                "windows come in groups: %lld an epoch, %.3g windows each, of %lld %s; left out of an epoch: %lld of %lld windows, among "
