@@ -125,7 +125,8 @@ static sn_status read_ignored(sn_tree *tree, sn_error *err) {
   int64_t capacity = 0;
   SN_TRY(read_root_file(tree, ".bidsignore", &text, err));
   sn_status status = SN_OK;
-  for (char *rest = text, *line = text != NULL ? strtok_r(text, "\r\n", &rest) : NULL; line != NULL && status == SN_OK;
+  char *first = text != NULL && strncmp(text, "\xEF\xBB\xBF", 3) == 0 ? text + 3 : text; /* a mark, as tables may have */
+  for (char *rest = first, *line = first != NULL ? strtok_r(first, "\r\n", &rest) : NULL; line != NULL && status == SN_OK;
        line = strtok_r(NULL, "\r\n", &rest)) {
     status = sn_grow(&tree->ignored, &capacity, tree->n_ignored + 1, sizeof *tree->ignored, ".bidsignore", err);
     if (status == SN_OK) status = sn_strdup(&tree->ignored[tree->n_ignored], sn_trim(line), ".bidsignore", err);
