@@ -10,7 +10,7 @@
 
 typedef struct line {
   sn_beat_grid *grid; /* NULL: not there (any more) */
-  uint64_t used;      /* when it was last asked for */
+  int64_t older, newer; /* lines with a grid, by when they were last asked for; -1: none */
   int64_t most;       /* beats in a window; -1: not scanned */
   int64_t n_beats, n_dropped, n_merged;
   bool known;
@@ -21,7 +21,7 @@ struct sn_source_beats {
   const sn_conditioned *conditioned;
   double window_s;
   int64_t n_rows, bytes, most_bytes;
-  uint64_t clock;
+  int64_t oldest, newest; /* line, -1: no grid is there */
   line *lines;
   pthread_mutex_t lock;
 };
@@ -37,6 +37,7 @@ sn_status sn_source_beats_create(const sn_beat_token_options *options, const sn_
   b->window_s = sn_signal_window_seconds(sn_conditioned_signal(conditioned));
   b->n_rows = n_rows;
   b->most_bytes = bytes;
+  b->oldest = b->newest = -1;
   SN_TRY_GOTO(sn_alloc(&b->lines, n_rows, sizeof *b->lines, "beats", err), fail);
   for (int64_t i = 0; i < n_rows; i++) b->lines[i].most = -1;
   *out = b;
@@ -54,16 +55,31 @@ void sn_source_beats_destroy(sn_source_beats *b) {
   sn_free(b);
 }
 
-/* Under the lock: the line used longest ago goes until the rest fits. `keep` stays. */
-static void make_room(sn_source_beats *b, int64_t keep) {
-  while (b->bytes > b->most_bytes) {
-    int64_t oldest = -1;
-    for (int64_t i = 0; i < b->n_rows; i++)
-      if (i != keep && b->lines[i].grid != NULL && (oldest < 0 || b->lines[i].used < b->lines[oldest].used)) oldest = i;
-    if (oldest < 0) return;
-    b->bytes -= sn_beat_grid_bytes(b->lines[oldest].grid);
-    sn_beat_grid_destroy(b->lines[oldest].grid);
-    b->lines[oldest].grid = NULL;
+/* Under the lock: out of the list of grids, and into it as the newest. */
+static void unlist(sn_source_beats *b, int64_t row) {
+  const line *l = &b->lines[row];
+  if (l->older >= 0) b->lines[l->older].newer = l->newer;
+  else b->oldest = l->newer;
+  if (l->newer >= 0) b->lines[l->newer].older = l->older;
+  else b->newest = l->older;
+}
+
+static void list_newest(sn_source_beats *b, int64_t row) {
+  b->lines[row].older = b->newest;
+  b->lines[row].newer = -1;
+  if (b->newest >= 0) b->lines[b->newest].newer = row;
+  else b->oldest = row;
+  b->newest = row;
+}
+
+/* Under the lock: the line used longest ago goes until the rest fits. The newest stays. */
+static void make_room(sn_source_beats *b) {
+  while (b->bytes > b->most_bytes && b->oldest != b->newest) {
+    line *l = &b->lines[b->oldest];
+    unlist(b, b->oldest);
+    b->bytes -= sn_beat_grid_bytes(l->grid);
+    sn_beat_grid_destroy(l->grid);
+    l->grid = NULL;
   }
 }
 
@@ -75,6 +91,7 @@ static void keep_grid(sn_source_beats *b, int64_t row, sn_beat_grid *grid) {
     return;
   }
   l->grid = grid;
+  list_newest(b, row);
   l->known = true;
   l->n_beats = grid->n - grid->n_dropped;
   l->n_dropped = grid->n_dropped;
@@ -91,9 +108,10 @@ static sn_status take_grid(sn_source_beats *b, const sn_conditioned_view *view, 
     SN_TRY(sn_beat_grid_detect(&view->recording, list, &b->options, &fresh, err));
     pthread_mutex_lock(&b->lock);
     keep_grid(b, view->row, fresh);
-    make_room(b, view->row);
   }
-  b->lines[view->row].used = ++b->clock;
+  unlist(b, view->row);
+  list_newest(b, view->row);
+  make_room(b);
   return SN_OK;
 }
 
