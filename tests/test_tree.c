@@ -313,10 +313,10 @@ static void test_a_person_with_two_lines(void **state) {
   cohort_remove(root);
 }
 
-/* A mark in front of JSON, blanks behind a word, a rate in channels.tsv, a pattern that takes out again. */
+/* A mark in front of JSON and of patterns, blanks behind a word, a rate in channels.tsv, a pattern that takes out again. */
 static void test_what_editors_leave(void **state) {
   char *root = bids();
-  cohort_write_text(root, ".bidsignore", "*_eeg.edf\n!*_task-rest_eeg.edf\n");
+  cohort_write_text(root, ".bidsignore", "\xEF\xBB\xBF*_eeg.edf\n!*_task-rest_eeg.edf\n");
   cohort_write_text(root, "sub-01/ses-a/eeg/sub-01_ses-a_task-rest_eeg.json", "\xEF\xBB\xBF{\"EEGReference\":\"mastoids\"}");
   cohort_write_text(root, "sub-01/ses-a/eeg/sub-01_ses-a_task-rest_channels.tsv",
                     "name\ttype\tunits\tstatus\tsampling_frequency\nEEG Cz\tEEG\tuV\tgood\t100\n"
