@@ -399,15 +399,15 @@ static void test_independence(void **state) {
   cohort_remove(root);
 }
 
-/* Grids that do not fit are made again: with room for none the samples stay the same. */
-static void test_bounded_memory(void **state) {
+/* Grids that do not fit are made again: with room for none (one), or for some, the samples stay the same. */
+static void with_room(int64_t bytes) {
   char *root = heart_cohort();
   sn_manifest *m = cohort_index(root);
   sn_signal_source_options o = options_of(m, SN_BEAT_ADAPTIVE);
   sn_source *source = source_of(&o);
   sn_source_beats *none = NULL;
   const sn_conditioned *conditioned = sn_signal_source_conditioned(source);
-  CHECK(sn_source_beats_create(&o.beats, conditioned, m->n, 1, &none, fault));
+  CHECK(sn_source_beats_create(&o.beats, conditioned, m->n, bytes, &none, fault));
   for (int64_t round = 0; round < 2; round++)
     for (int64_t i = 0; i < source->n_windows; i += 2) {
       sn_window_at where;
@@ -432,6 +432,10 @@ static void test_bounded_memory(void **state) {
   sn_source_destroy(source);
   sn_manifest_destroy(m);
   cohort_remove(root);
+}
+
+static void test_bounded_memory(void **state) {
+  for (int64_t bytes = 1; bytes < 1 << 20; bytes *= 8) with_room(bytes);
 }
 
 /* ---- the fall-back ------------------------------------------------------------------------------------------------ */
