@@ -51,7 +51,7 @@ static sn_status open_job(embedding_job *j, sn_embedding *e, sn_error *err) {
   sn_string json = {0};
   SN_TRY(sn_run_load_config(o->run, &j->config, err));
   SN_TRY(sn_run_choose_source(j->config, o->run, o->data, err));
-  const bool own = o->data == NULL || strcmp(o->data, sn_config_text(j->config, "data.dir")) == 0;
+  const bool own = o->data == NULL || sn_same_directory(o->data, sn_config_text(j->config, "data.dir"));
   if (o->data != NULL) SN_TRY(sn_config_set(j->config, "data.dir", o->data, "--data", -1, err));
   if (!own) SN_TRY(sn_config_set(j->config, "data.store", "", "--data", -1, err));
   if (o->assume_unit != NULL) SN_TRY(sn_config_set(j->config, "data.assume_unit", o->assume_unit, "--assume-unit", -1, err));

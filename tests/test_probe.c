@@ -262,6 +262,8 @@ static void test_embed(void **state) {
   for (int i = 0; i < 64 * 32; i++) assert_true(isfinite(values[i]));
   const char *tsv = read_text("e.tsv");
   assert_non_null(strstr(tsv, "s00000_0.hea\ts00000\t10\t1\n"));
+  check_runs("embed a --data ./synth/ --out same.npy --windows"); /* the run's own directory, written otherwise: the same people */
+  assert_non_null(strstr(read_text("same.tsv"), "s00000_0.hea\ts00000\t10\t1\n"));
   check_runs("embed a --out e.h5");
   assert_memory_equal(read_text("e.h5"), "\x89HDF\r\n\x1a\n", 8);
   snprintf(path, sizeof path, "%s/e.h5.writing", folder);
