@@ -218,7 +218,7 @@ static sn_status md_interval(sn_string *out, sn_metric m, const sn_interval *v, 
   format_value(m, v->value, sign, value);
   format_value(m, v->low, sign, low);
   format_value(m, v->high, sign, high);
-  if (isnan(v->value)) return sn_string_append(out, " |", -1, err);
+  if (isnan(v->low)) return sn_string_printf(out, err, " %s", value); /* too few people: none is drawn */
   return sn_string_printf(out, err, " %s [%s, %s]", value, low, high);
 }
 
@@ -233,8 +233,7 @@ static sn_status md_row(const suite_block *b, const suite_row *row, bool referen
   char value[32];
   SN_TRY(sn_string_printf(out, err, "| %s%s%s%s | %s |", row->run, row->of[0] != '\0' ? " (" : "", row->of, row->of[0] != '\0' ? ")" : "",
                           row->pool));
-  if (isnan(row->metrics[m].value)) SN_TRY(sn_string_append(out, " -", -1, err));
-  else SN_TRY(md_interval(out, m, &row->metrics[m], false, err));
+  SN_TRY(md_interval(out, m, &row->metrics[m], false, err));
   SN_TRY(sn_string_append(out, " |", -1, err));
   for (int64_t i = 0; i < row->n_seeds && (row->n_seeds > 1 || row->status[0] != '\0'); i++) {
     format_value(m, row->by_seed[i * SN_N_METRICS + m], false, value);
