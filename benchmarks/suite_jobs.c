@@ -42,18 +42,16 @@ static void hash_text(sn_sha256 *hash, const char *format, ...) {
   sn_sha256_update(hash, text, (n < (int)sizeof text ? n : (int)sizeof text - 1) + 1);
 }
 
-static const char *or_empty(const char *text) { return text != NULL ? text : ""; }
+/* With the NUL, so that texts do not run together. */
+static void hash_string(sn_sha256 *hash, const char *text) {
+  if (text == NULL) text = "";
+  sn_sha256_update(hash, text, (int64_t)strlen(text) + 1);
+}
 
 static void hash_task(sn_sha256 *hash, const suite_task *task, suite_protocol protocol) {
   const sn_probe_options *p = &task->probe;
-  hash_text(hash, "%s", or_empty(p->data));
-  hash_text(hash, "%s", or_empty(p->target));
-  hash_text(hash, "%s", or_empty(p->classes));
-  hash_text(hash, "%s", or_empty(p->labels));
-  hash_text(hash, "%s", or_empty(p->key));
-  hash_text(hash, "%s", or_empty(p->subject));
-  hash_text(hash, "%s", or_empty(p->split));
-  hash_text(hash, "%s", or_empty(p->metric));
+  const char *const texts[] = {p->data, p->target, p->classes, p->labels, p->key, p->subject, p->split, p->metric};
+  for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) hash_string(hash, texts[i]);
   for (int64_t i = 0; i < p->n_exclude; i++) hash_text(hash, "-%s", p->exclude[i]);
   hash_text(hash, "%d %" PRId64 " %.17g %.17g %d %d %d %" PRIu64, (int)p->task, p->folds_given ? p->folds : 0, p->window_s,
             p->context_s, p->unweighted, p->transductive, p->use_ema, p->seed);
