@@ -87,11 +87,11 @@ for f in runs/mae50/seed-1/fold-1/checkpoints/step-000000020/model.safetensors r
 done
 
 # Two on one folder.
-flock runs/tiny sleep 3 &
-sleep 0.3
-code=0; "$sonde" benchmark tiny.yaml > /dev/null 2> log || code=$?
+exec 9< runs/tiny
+flock 9
+code=0; "$sonde" benchmark tiny.yaml > /dev/null 2> log 9<&- || code=$?
+exec 9<&-
 [ $code != 0 ] && grep -q 'another process' log || fail "two processes on one folder: exit $code: $(cat log)"
-wait
 
 # A setting that changes no result is no other run; one that does is refused with the line of the run.
 sed 's/checkpoint_every: 10/checkpoint_every: 5/' tiny.yaml > neutral.yaml
