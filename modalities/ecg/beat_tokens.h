@@ -73,8 +73,8 @@ typedef struct sn_beat_token_options {
 extern const sn_config_entry sn_beat_token_config[];
 /* Mode of data.tokens; NONE where the table has no such key. */
 sn_beat_mode sn_beat_mode_of(const sn_config *config);
-/* SN_E_ARGUMENT names the key: beats of another modality than ecg, a rate too low or a filter too narrow to find beats, patches that are no whole number
- * of samples, a length of less than 4. */
+/* SN_E_ARGUMENT names the key: beats of another modality than ecg, a rate too low or a filter too narrow to find beats,
+ * patches of the fall-back shorter than SN_BEAT_NEAREST_S or longer than a window. */
 SN_MUST_CHECK sn_status sn_beat_token_options_from_config(const sn_config *config, sn_beat_token_options *out,
                                                           sn_error *err);
 int64_t sn_beat_patch_size(const sn_beat_token_options *options); /* P */

@@ -8,7 +8,6 @@
 #include "core/fs.h"
 #include "core/ratio.h"
 #include "core/text.h"
-#include "modalities/ecg/leads.h"
 #include "modalities/eeg/channel_names.h"
 #include "modalities/formats/channel_setup.h"
 

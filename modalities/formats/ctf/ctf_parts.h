@@ -10,7 +10,7 @@
 #include "modalities/formats/ctf/ctf.h"
 #include "modalities/formats/head_frame.h"
 
-enum { CTF_NAME = 256, CTF_TRIALS_MOST = 32767 };
+enum { CTF_NAME = 256 };
 enum { /* types of channels */
   CTF_REF_MAG = 0, CTF_REF_GRAD = 1, CTF_REF_LAST = 3, CTF_MEG = 4, CTF_MEG_GRAD = 5, CTF_MEG_LAST = 7, CTF_EEG_REF = 8,
   CTF_EEG = 9, CTF_STIM = 11, CTF_CLOCK = 17, CTF_STIM_DIGITAL = 20, CTF_EEG_BIPOLAR = 21

@@ -15,8 +15,8 @@
  * mark for missing samples.
  *
  * Unit.  None is assumed: a channel whose unit is blank or not one of its kind is listed with unit "" and its values are
- * refused, until assume_unit names one, which it does only
- * where none is stated (sn_unit_is_stated).  The micro sign may be C2 B5, CE BC or B5.
+ * refused, until assume_unit names one, which it does only where none is stated (sn_unit_is_stated).  The micro sign may be
+ * C2 B5, CE BC or B5.
  *
  * Rate.  The duration of a record is taken as the exact rational of its decimal text, p / q seconds.  With F = the greatest
  * common divisor of the samples per record of all signals (annotations apart), a record holds F frames, there are F q / p

@@ -12,8 +12,8 @@
  * stream without offsets stays as it is. Frames are counted at the nominal rate. A segment ends where two stamps follow
  * each other by more than 1 / rate + max(0.1 s, 2 / rate), or go back by more than 0.1 s: samples were dropped, or the
  * clock changed. The next segment lies at the difference of the first stamps, rounded to a frame, but never before the
- * end of the one in front (warning "segment_time"). An effective rate that is more than 0.1 % off is the warning
- * "effective_rate", "stamps_backwards".
+ * end of the one in front (warning "segment_time"). An effective rate that is more than 0.1 % off, or
+ * stamps that do not advance, are the warning "effective_rate"; a stamp before the one in front of it is "stamps_backwards".
  *
  * Annotations.  Each text of a text stream that is not empty: code = the stream's name, text; onset = its stamp less
  * the first of the recording; sample: the nearest frame of the segment that it falls in, by that segment's own stamps.
