@@ -82,6 +82,17 @@ sn_status sn_channel_setup(sn_recording *r, int64_t channel, const char *raw_nam
   return set_unit(r, channel, default_unit, options, err);
 }
 
+void sn_channels_name_modality(sn_recording *r) {
+  bool eeg = false, ecg = false, meg = false;
+  for (int64_t i = 0; i < r->n_channels; i++) {
+    const sn_sensor_kind kind = r->channels[i].kind;
+    eeg = eeg || kind == SN_SENSOR_EEG || kind == SN_SENSOR_ECOG;
+    ecg = ecg || kind == SN_SENSOR_ECG;
+    meg = meg || kind == SN_SENSOR_MEG_MAG || kind == SN_SENSOR_MEG_GRAD;
+  }
+  snprintf(r->modality, sizeof r->modality, "%s", meg ? "meg" : eeg ? "eeg" : ecg ? "ecg" : "");
+}
+
 sn_status sn_channels_finish(sn_recording *r, sn_error *err) {
   for (int64_t c = 0; c < r->n_channels; c++)
     if (r->channels[c].kind == SN_SENSOR_EEG) snprintf(r->modality, sizeof r->modality, "eeg");

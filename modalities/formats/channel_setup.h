@@ -25,6 +25,10 @@ SN_MUST_CHECK sn_status sn_channel_setup(sn_recording *recording, int64_t channe
                                          const char *raw_unit, const char *default_unit, sn_sensor_kind kind,
                                          const sn_open_options *options, sn_error *err);
 
+/* What there is to train on names the recording: modality "meg", else "eeg" (electrodes on the scalp or the brain), else "ecg",
+ * else "". */
+void sn_channels_name_modality(sn_recording *recording);
+
 /* When all are set up: cleaned names and their warnings (sn_channel_names_apply), and modality "eeg" if there is an
  * electrode. */
 SN_MUST_CHECK sn_status sn_channels_finish(sn_recording *recording, sn_error *err);

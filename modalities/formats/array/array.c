@@ -226,18 +226,6 @@ static sn_status warn_of_kinds(const array_sidecar *s, sn_recording *r, sn_error
                            s->file, r->channels[first].raw_name, sn_sensor_kind_name(r->channels[first].kind), (long long)(n - 1));
 }
 
-/* As readers of EDF do: what there is to train on names the recording. */
-static void set_modality(sn_recording *r) {
-  int64_t eeg = 0, ecg = 0, meg = 0;
-  for (int64_t i = 0; i < r->n_channels; i++) {
-    const sn_sensor_kind kind = r->channels[i].kind;
-    eeg += kind == SN_SENSOR_EEG || kind == SN_SENSOR_ECOG;
-    ecg += kind == SN_SENSOR_ECG;
-    meg += kind == SN_SENSOR_MEG_MAG || kind == SN_SENSOR_MEG_GRAD;
-  }
-  snprintf(r->modality, sizeof r->modality, "%s", meg > 0 ? "meg" : eeg > 0 ? "eeg" : ecg > 0 ? "ecg" : "");
-}
-
 static sn_status set_channel(const array_sidecar *s, int64_t i, sn_grid *grid, sn_recording *r,
                              const sn_open_options *options, sn_error *err) {
   const char *unit = sn_json_as_string(element(s, "units", i)), *kind_name = sn_json_as_string(element(s, "kinds", i));
@@ -285,7 +273,7 @@ static sn_status set_channels(const array_sidecar *s, sn_grid *grid, sn_recordin
   }
   if (reference != NULL) sn_text_cut(r->reference, sizeof r->reference, reference);
   SN_TRY(sn_channels_finish(r, err));
-  set_modality(r);
+  sn_channels_name_modality(r);
   return warn_of_kinds(s, r, err);
 }
 

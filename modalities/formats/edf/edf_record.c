@@ -78,17 +78,6 @@ static sn_status set_unit(const opening *o, int64_t index, sn_error *err) {
                            o->name, s->unit, c->raw_name, sn_sensor_kind_name(c->kind));
 }
 
-static void set_modality(sn_recording *r) {
-  int64_t eeg = 0, ecg = 0, meg = 0;
-  for (int64_t i = 0; i < r->n_channels; i++) {
-    const sn_sensor_kind kind = r->channels[i].kind;
-    eeg += kind == SN_SENSOR_EEG || kind == SN_SENSOR_ECOG;
-    ecg += kind == SN_SENSOR_ECG;
-    meg += kind == SN_SENSOR_MEG_MAG || kind == SN_SENSOR_MEG_GRAD;
-  }
-  snprintf(r->modality, sizeof r->modality, "%s", eeg > 0 ? "eeg" : meg > 0 ? "meg" : ecg > 0 ? "ecg" : "");
-}
-
 static sn_status set_channels(const opening *o, sn_error *err) {
   edf_file *f = o->f;
   sn_recording *r = o->r;
@@ -119,7 +108,7 @@ static sn_status set_channels(const opening *o, sn_error *err) {
     SN_TRY(set_calibration(o, c, err));
     SN_TRY(set_unit(o, c, err));
   }
-  set_modality(r);
+  sn_channels_name_modality(r);
   return SN_OK;
 }
 
