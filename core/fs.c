@@ -350,6 +350,11 @@ const char *sn_path_base(const char *path) {
   return slash == NULL ? path : slash + 1;
 }
 
+const char *sn_path_base_foreign(const char *path) {
+  const char *base = sn_path_base(path), *behind = strrchr(base, '\\');
+  return behind == NULL ? base : behind + 1;
+}
+
 const char *sn_path_extension(const char *path) {
   const char *base = sn_path_base(path), *dot = strrchr(base, '.');
   return dot == NULL || dot == base ? base + strlen(base) : dot;

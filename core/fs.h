@@ -62,5 +62,7 @@ SN_MUST_CHECK sn_status sn_path_join(const char *dir, const char *name, char **o
  * hidden file begins with does not count). */
 const char *sn_path_base(const char *path);
 const char *sn_path_extension(const char *path);
+/* The part after the last '/' or '\\' of a path that a file states: the whole is of somebody's machine, and told nobody. */
+const char *sn_path_base_foreign(const char *path);
 
 #endif

@@ -284,6 +284,10 @@ static void test_names(void **state) {
     assert_string_equal(sn_path_base(NAMES[i].path), NAMES[i].base);
     assert_string_equal(sn_path_extension(NAMES[i].path), NAMES[i].extension);
   }
+  static const char *const FOREIGN[][2] = {{"a.fif", "a.fif"}, {"/home/jo/a.fif", "a.fif"}, {"C:\\Users\\jo\\a.fif", "a.fif"},
+                                           {"x/y\\a.fif", "a.fif"}, {"x\\y/a.fif", "a.fif"}, {"C:\\", ""}};
+  for (size_t i = 0; i < sizeof FOREIGN / sizeof FOREIGN[0]; i++)
+    assert_string_equal(sn_path_base_foreign(FOREIGN[i][0]), FOREIGN[i][1]);
 }
 
 static sn_status use_all(sn_error *err) {

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "core/fs.h"
 #include "core/status.h"
 
 typedef struct sn_hdf5_own {
@@ -18,9 +19,7 @@ static inline herr_t sn_hdf5_own_refuse(const char *parent_file, const char *par
                                         const char *child_object, unsigned *flags, hid_t fapl, void *user) {
   sn_hdf5_own *own = user;
   (void)parent_file, (void)parent_group, (void)child_object, (void)flags, (void)fapl;
-  const char *base = child_file; /* a whole path is that of somebody's machine */
-  for (const char *p = child_file; *p != '\0'; p++)
-    if (*p == '/' || *p == '\\') base = p + 1;
+  const char *base = sn_path_base_foreign(child_file);
   snprintf(own->target, sizeof own->target, "%s", base[0] != '\0' ? base : "?");
   return -1;
 }

@@ -41,11 +41,9 @@ static bool find_file(const context *x, const char *stated, const char *const *e
 }
 
 static sn_status file_absent(const context *x, const char *what, const char *stated, sn_error *err) {
-  const char *base = stated; /* a whole path is that of somebody's machine, and is told nobody */
   const bool whole = stated[0] == '/' || stated[0] == '\\' || (stated[0] != '\0' && stated[1] == ':');
-  for (const char *p = stated; whole && *p != '\0'; p++)
-    if (*p == '/' || *p == '\\') base = p + 1;
-  return sn_fail(err, SN_E_IO, "'%s' names the %s file '%.120s', which is not beside it", x->h->file, what, base);
+  return sn_fail(err, SN_E_IO, "'%s' names the %s file '%.120s', which is not beside it", x->h->file, what,
+                 whole ? sn_path_base_foreign(stated) : stated);
 }
 
 static sn_status open_data(const context *x, sn_stream **stream, char name[BV_NAME], sn_error *err) {

@@ -116,8 +116,7 @@ static sn_status find_reference(const part *p, int32_t role, char name[PART_NAME
     if ((t = sn_fif_find_tag(&p->tree, b, FIFF_REF_FILE_NAME, NULL)) != NULL) {
       SN_TRY(sn_fif_read_text(&p->tree, t, &text, err));
       /* A whole path is that of the writer's machine (with its user's name): the file is looked for beside this one. */
-      const char *base = sn_path_base(text), *behind = strrchr(base, '\\');
-      snprintf(name, PART_NAME, "%s", behind != NULL ? behind + 1 : base);
+      snprintf(name, PART_NAME, "%s", sn_path_base_foreign(text));
       sn_free(text);
     } else if ((t = sn_fif_find_tag(&p->tree, b, FIFF_REF_FILE_NUM, NULL)) != NULL) {
       SN_TRY(sn_fif_read_i32(&p->tree, t, &number, err));
