@@ -178,8 +178,10 @@ static void release(inspect_result *result) {
 }
 
 /* What would change nothing, or cannot be meant. */
-static sn_status check_options(const sn_args *args, sn_error *err) {
+static sn_status check_options(const sn_args *args, double rate_hz, sn_error *err) {
   const char *rate = sn_args_get(args, "assume-rate"), *extension = sn_path_extension(sn_args_positional(args, 0));
+  if (rate != NULL && !(rate_hz > 0 && rate_hz <= 1e9))
+    return sn_fail(err, SN_E_ARGUMENT, "--assume-rate %s: above 0 Hz, at most 1e9", rate);
   if (sn_args_has(args, "reference") && !sn_args_has(args, "beats"))
     return sn_fail(err, SN_E_ARGUMENT, "--reference %s: only matters with --beats", sn_args_get(args, "reference"));
   if (rate != NULL && !sn_equal_nocase(extension, ".edf") && !sn_equal_nocase(extension, ".bdf") && !sn_equal_nocase(extension, ".gz"))
@@ -199,9 +201,7 @@ static int run(const sn_args *args) {
   sn_open_options options = {.tolerant = request.tolerant, .assume_unit = sn_args_get(args, "assume-unit"),
                              .allow_no_signal = true};
   if (sn_args_f64(args, "assume-rate", 0, &options.assume_rate_hz, &err) != SN_OK ||
-      (sn_args_has(args, "assume-rate") && !(options.assume_rate_hz > 0 && options.assume_rate_hz <= 1e9) &&
-       sn_fail(&err, SN_E_ARGUMENT, "--assume-rate %s: above 0 Hz, at most 1e9", sn_args_get(args, "assume-rate")) != SN_OK) ||
-      check_options(args, &err) != SN_OK) {
+      check_options(args, options.assume_rate_hz, &err) != SN_OK) {
     fprintf(stderr, "sonde inspect: %s\n", err.message);
     return 2;
   }
