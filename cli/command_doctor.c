@@ -12,6 +12,7 @@
 #include "core/json.h"
 #include "datasets/doctor.h"
 #include "datasets/index.h"
+#include "engine/run.h"
 #include "modalities/unit_check.h"
 
 static const sn_option OPTIONS[] = {
@@ -23,8 +24,6 @@ static const sn_option OPTIONS[] = {
     {"threads", "N", false, "threads that read (default: one per core)"},
     {"json", NULL, false, "one JSON object on standard output"},
     {NULL, NULL, false, NULL}};
-
-static const double DEFAULT_WINDOW_S = 10; /* data.window of every preset */
 
 static void progress(int64_t done, int64_t total) {
   fprintf(stderr, "\rsonde doctor: %" PRId64 " of %" PRId64 "%s", done, total, done == total ? "\r\033[K" : "");
@@ -81,15 +80,25 @@ static sn_status write_json(const sn_manifest *m, const sn_doctor_report *r, sn_
   return sn_json_writer_finish(&w, err);
 }
 
+/* That of a run that is told nothing else. */
+static sn_status default_window(double *window_s, sn_error *err) {
+  sn_config *config = NULL;
+  SN_TRY(sn_run_config_create(&config, err));
+  *window_s = sn_config_real(config, "data.window");
+  sn_config_destroy(config);
+  return SN_OK;
+}
+
 static sn_status run(const sn_args *args, const char *dir, sn_string *json, int *exit_code, sn_error *err) {
   sn_manifest *manifest = NULL;
   sn_index_report index_report;
   sn_doctor_report report = {0};
   sn_status status = SN_OK;
   const char *signal = sn_args_get(args, "signal");
-  sn_doctor_options o = {.most_s = 60, .window_s = DEFAULT_WINDOW_S, .labels = sn_args_get(args, "labels"), .key = sn_args_get(args, "key"),
+  sn_doctor_options o = {.most_s = 60, .labels = sn_args_get(args, "labels"), .key = sn_args_get(args, "key"),
                          .open = {.tolerant = sn_args_has(args, "tolerant"), .assume_unit = sn_args_get(args, "assume-unit")}};
   SN_TRY_GOTO(sn_unit_check(o.open.assume_unit, "assume-unit", err), done);
+  SN_TRY_GOTO(default_window(&o.window_s, err), done);
   if (signal != NULL && strcmp(signal, "all") == 0) o.most_s = -1;
   else SN_TRY_GOTO(sn_args_f64(args, "signal", 60, &o.most_s, err), done);
   SN_TRY_GOTO(sn_args_i64(args, "threads", (int64_t)sysconf(_SC_NPROCESSORS_ONLN), &o.n_threads, err), done);

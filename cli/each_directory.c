@@ -1,3 +1,4 @@
+/* needs: full */
 #include "cli/each_directory.h"
 
 #include <stdio.h>
