@@ -451,14 +451,11 @@ fail:
 
 static int64_t views_of(const sn_loader_options *o) { return o->sampling.n_views > 0 ? o->sampling.n_views : 1; }
 
-static bool has_groups(const sn_loader_options *o) {
-  return o->sampling.by != SN_GROUP_NONE && (o->sampling.group > 1 || o->sampling.partners);
-}
+static bool has_groups(const sn_sampling *s) { return s->by != SN_GROUP_NONE && (s->group > 1 || s->partners); }
 
-/* Most windows that come together. */
-static int64_t group_of(const sn_source *source, const sn_loader_options *o) {
-  if (!has_groups(o)) return 1;
-  return !o->sampling.partners ? o->sampling.group : source->n_parts > 1 ? source->n_parts : 1;
+int64_t sn_loader_group_places(const sn_source *source, const sn_sampling *s) {
+  if (!has_groups(s)) return 1;
+  return !s->partners ? s->group : source->n_parts > 1 ? source->n_parts : 1;
 }
 
 static sn_status check_options(const sn_source *source, const sn_loader_options *o, sn_error *err) {
@@ -479,17 +476,17 @@ static sn_status check_options(const sn_source *source, const sn_loader_options 
   CHECK(o->sampling.n_views >= 0 && o->sampling.n_views <= SN_MOST_VIEWS, "n_views", o->sampling.n_views, "0 .. 64");
   CHECK(o->sampling.group >= 0 && o->sampling.group <= SN_MOST_GROUP, "group", o->sampling.group, "0 .. 64");
 #undef CHECK
-  const int64_t together = views_of(o) * group_of(source, o);
+  const int64_t group = sn_loader_group_places(source, &o->sampling), together = views_of(o) * group;
   if (o->pack_tokens / together < source->max_tokens) {
     char of[80] = "";
-    if (group_of(source, o) > 1) snprintf(of, sizeof of, "groups of %" PRId64 " and ", group_of(source, o));
+    if (group > 1) snprintf(of, sizeof of, "groups of %" PRId64 " and ", group);
     if (together > 1) snprintf(of + strlen(of), sizeof of - strlen(of), "%" PRId64 " views of ", views_of(o));
     return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "pack_tokens",
                       "loader: a pack of %" PRId64 " tokens cannot hold %sa window of %" PRId64
                       "; raise the tokens per pack or shorten the window",
                       o->pack_tokens, of, source->max_tokens);
   }
-  if (!has_groups(o) && (o->min_gap_s != 0 || o->max_lag_s != 0))
+  if (!has_groups(&o->sampling) && (o->min_gap_s != 0 || o->max_lag_s != 0))
     return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, o->min_gap_s != 0 ? "sampler.min_gap" : "sampler.max_lag",
                       "sampler.min_gap and sampler.max_lag are of windows that come in groups, and the objective asks for none: leave "
                       "them out");
@@ -505,7 +502,7 @@ static sn_status make_groups(sn_loader *loader, sn_error *err) {
   const sn_loader_options *o = &loader->options;
   const sn_group_options g = {.sampling = o->sampling, .min_gap_s = o->min_gap_s, .max_lag_s = o->max_lag_s};
   const bool parts = loader->source->n_parts > 1 && !o->sampling.partners;
-  if (!has_groups(o)) return SN_OK;
+  if (!has_groups(&o->sampling)) return SN_OK;
   for (int64_t k = 0; k < (parts ? loader->source->n_parts : 1); k++)
     SN_TRY(sn_groups_create(loader->source, parts ? k : -1, &g, &loader->groups[k], err));
   loader->plan.groups = (const sn_groups *const *)loader->groups;

@@ -43,7 +43,7 @@ typedef struct sn_loader_options {
   int rank, n_ranks;
   sn_sampling sampling;   /* what the objective asks for; all zero: one sample a place */
   double min_gap_s, max_lag_s; /* of groups (datasets/groups.h); 0: none */
-  int64_t start_position; /* places consumed so far (resume) */
+  int64_t start_position; /* places consumed so far (resume); a multiple of sn_loader_group_places */
   double max_bad_share;   /* stop (SN_E_STATE) when more than this share of the recordings is quarantined or was lost
                                before (source->n_lost); 0: strict, the first one stops */
   sn_log log;
@@ -81,6 +81,8 @@ void sn_loader_destroy(sn_loader *loader);
  * SN_E_STATE naming count, limit and the last fault when too many recordings are quarantined; errors that are no
  * recording's (memory, collate, a source that breaks its contract). */
 SN_MUST_CHECK sn_status sn_loader_next(sn_loader *loader, sn_step **out, sn_error *err);
+/* Places that a group takes; 1 where windows come by themselves. */
+int64_t sn_loader_group_places(const sn_source *source, const sn_sampling *sampling);
 /* To be called before sn_loader_destroy for every step handed out.  step may be NULL. */
 void sn_step_destroy(sn_loader *loader, sn_step *step);
 

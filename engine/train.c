@@ -125,7 +125,7 @@ static sn_status log_groups(const sn_trainer *t, const sn_loader_options *o, sn_
   return SN_OK;
 }
 
-static sn_status create_loader(sn_trainer *t, sn_error *err) {
+static sn_status create_loader(sn_trainer *t, bool at_border, sn_error *err) {
   const sn_config *c = t->config, *phase = sn_trainer_settings(t);
   sn_loader_options o = {.seed = (uint64_t)sn_config_int(c, "train.seed"),
                          .pack_tokens = sn_config_int(phase, "train.pack_tokens"),
@@ -136,6 +136,8 @@ static sn_status create_loader(sn_trainer *t, sn_error *err) {
                          .max_bad_share = sn_config_real(c, "train.max_bad_share"), .log = t->options->log,
                          .collate = collate, .free_work = free_work, .user = t};
   SN_TRY(find_sampling(t, &o, err));
+  if (at_border) /* a phase may have other groups than the one before: it begins at the next whole one */
+    o.start_position = t->state.position = sn_round_up(t->state.position, sn_loader_group_places(t->options->source, &o.sampling));
   SN_TRY(sn_loader_create(t->options->source, &o, &t->loader, err));
   return log_groups(t, &o, err);
 }
@@ -294,7 +296,7 @@ static sn_status renew_model(sn_trainer *t, sn_error *err) {
   model = NULL;
   sn_trainer_fill_identity(t);
   if (!moments) t->state.phase_updates = t->state.updates;
-  SN_TRY_GOTO(create_loader(t, err), done);
+  SN_TRY_GOTO(create_loader(t, true, err), done);
   SN_TRY_GOTO(sn_loader_read_ledger(t->loader, ledger, err), done);
   log_phase(t, &report);
 done:
@@ -355,7 +357,7 @@ static sn_status set_up(sn_trainer *t, sn_train_result *result, sn_error *err) {
   sn_train_dtypes(c, t->device, &t->residual, &t->product, &t->dtype);
   SN_TRY(choose_task(t, err));
   SN_TRY(set_up_model(t, result, err));
-  SN_TRY(create_loader(t, err));
+  SN_TRY(create_loader(t, false, err));
   if (t->resumed != NULL) SN_TRY(sn_loader_read_ledger(t->loader, sn_json_get(t->resumed, "ledger"), err));
   SN_TRY(begin_phase(t, err));
   if (t->task.n_phases > 1) log_phase(t, NULL);

@@ -51,6 +51,33 @@ static sn_config *make_config(const char *extra, const char *phases) {
   return config;
 }
 
+/* The synthetic source with recordings of ten windows each, so that windows can come in groups. */
+static bool with_recordings;
+static sn_source_vtable recordings;
+static const sn_source_vtable *plain;
+enum { WINDOWS = 10 };
+
+static int64_t recording_of(const sn_source *source, int64_t index) { return index / WINDOWS; }
+static sn_status read_of_recording(sn_source *source, int64_t index, uint64_t seed, uint64_t epoch, int64_t view, sn_sample **out,
+                                   sn_error *e) {
+  SN_TRY(plain->read(source, index, seed, epoch, view, out, e));
+  (*out)->recording = index / WINDOWS;
+  return SN_OK;
+}
+static void stretch_of(const sn_source *source, int64_t i, sn_source_stretch *out) {
+  *out = (sn_source_stretch){.first = i * WINDOWS, .n = WINDOWS, .recording_key = (uint64_t)i + 1, .window_s = 1, .stride_s = 1};
+}
+
+static void add_recordings(sn_source *source) {
+  plain = source->vtable;
+  recordings = *plain;
+  recordings.read = read_of_recording;
+  recordings.recording = recording_of;
+  recordings.stretch = stretch_of;
+  source->vtable = &recordings;
+  source->n_recordings = source->n_stretches = source->n_windows / WINDOWS;
+}
+
 static sn_status try_train(const char *name, const char *extra, const char *phases, bool resume, int64_t stop_after,
                            char run[320], sn_train_result *result) {
   sn_config *config = make_config(extra, phases);
@@ -58,6 +85,7 @@ static sn_status try_train(const char *name, const char *extra, const char *phas
   snprintf(run, 320, "%s/%s", root, name);
   assert_int_equal(sn_run_data_open(config, run, resume, NULL, &data, &err), SN_OK);
   assert_int_equal(sn_run_save_config(run, config, &err), SN_OK);
+  if (with_recordings) add_recordings(sn_run_data_source(data));
   sn_train_options options = {.config = config, .source = sn_run_data_source(data), .run = run, .resume = resume,
                               .stop_after = stop_after};
   const sn_status status = sn_train(&options, result, &err);
@@ -146,6 +174,29 @@ static void test_resume_in_every_phase(void **state) {
       assert_same_run(whole, parts, 12);
     }
   }
+}
+
+/* A phase with groups begins at the next whole one, wherever the phase before ended; and likewise when it is resumed there. */
+static void test_groups_from_a_border_on(void **state) {
+  const char *phases = "[{\"train\": {\"steps\": 6}}, {\"train\": {\"steps\": 3}, \"objective\": {\"name\": \"contrast\"},"
+                       " \"contrast\": {\"positives\": \"recording\", \"group\": 5}}, {\"train\": {\"steps\": 3},"
+                       " \"objective\": {\"name\": \"contrast\"}, \"contrast\": {\"positives\": \"recording\", \"group\": 7}}]";
+  const char *small = "contrast.projector_hidden=16\ncontrast.projector_width=8\n";
+  char whole[320], parts[320], name[48];
+  with_recordings = true;
+  sn_train_result r = train("groups", small, phases, false, 6, whole);
+  assert_true(r.state.step == 6 && r.state.position % 5 != 0);
+  r = train("groups", small, phases, true, 0, whole); /* from the border */
+  assert_true(r.start_step == 6 && r.state.step == 12 && r.state.updates == 12 && r.state.position % 7 == 0);
+  for (int64_t stop = 7; stop < 12; stop += 3) {
+    snprintf(name, sizeof name, "groups_%lld", (long long)stop);
+    train(name, small, phases, false, stop, parts);
+    train(name, small, phases, true, 0, parts);
+    assert_same_run(whole, parts, 12);
+  }
+  train("groups_at_once", small, phases, false, 0, parts);
+  assert_same_run(whole, parts, 12);
+  with_recordings = false;
 }
 
 /* Two phases that differ in nothing and carry the moments are one run. */
@@ -294,6 +345,7 @@ static void test_start_is_strict(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_resume_in_every_phase),      cmocka_unit_test(test_equal_phases_are_one_run),
+      cmocka_unit_test(test_groups_from_a_border_on),
       cmocka_unit_test(test_metrics_say_the_phase),      cmocka_unit_test(test_frozen_weights_keep_their_bytes),
       cmocka_unit_test(test_model_loads_from_any_phase), cmocka_unit_test(test_refusals),
       cmocka_unit_test(test_begins_from_another_run),    cmocka_unit_test(test_start_is_strict)};
