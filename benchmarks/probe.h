@@ -124,7 +124,7 @@ typedef struct sn_probe_result {
   int64_t n_runs, checkpoint_step;
   char steps[128];           /* of the runs, "2500, 2000" */
   bool steps_differ;
-  char options[512];         /* what was asked for, as the command was given it; "" otherwise */
+  char *options;             /* what was asked for, as the command was given it; NULL otherwise */
   double seconds;
   sn_scored **scored;        /* (n_rows), over the truth below */
   int32_t *truth_labels;     /* (n_items) */

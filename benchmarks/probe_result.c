@@ -312,7 +312,7 @@ void sn_probe_result_destroy(sn_probe_result *r) {
     sn_free(r->rows[i].fold_values);
   }
   for (int64_t k = 0; r->classes != NULL && k < r->n_classes; k++) sn_free(r->classes[k]);
-  void *const arrays[] = {r->scored, r->rows, r->pairs, r->means, r->classes, r->per_class, r->items, r->units, r->run, r->truth_labels, r->truth_hot,
+  void *const arrays[] = {r->scored, r->rows, r->pairs, r->means, r->classes, r->per_class, r->items, r->units, r->run, r->options, r->truth_labels, r->truth_hot,
                           r->truth_values};
   for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) sn_free(arrays[i]);
   sn_free(r);
@@ -533,7 +533,7 @@ void sn_probe_write_json(const sn_probe_result *r, sn_json_writer *w) {
   sn_json_put_string(w, "run", r->run);
   sn_json_put_i64(w, "runs", r->n_runs);
   sn_json_put_i64(w, "checkpoint_step", r->checkpoint_step);
-  if (r->options[0] != '\0') sn_json_put_string(w, "options", r->options);
+  if (r->options != NULL) sn_json_put_string(w, "options", r->options);
   if (r->encoder_sha256[0] != '\0') sn_json_put_string(w, "encoder_sha256", r->encoder_sha256);
   else sn_json_put_null(w, "encoder_sha256"); /* fine-tuning: the encoder changes */
   sn_json_put_string(w, "engine_version", SONDE_VERSION);

@@ -133,31 +133,34 @@ static sn_status check_name(const char *name, sn_error *err) {
   return SN_OK;
 }
 
-/* All that changes the result, in the order of the list of options. */
-static void describe_options(const sn_args *args, char *text, size_t room) {
+/* All that changes the result: options in the order of their list, then the runs. */
+static sn_status describe_options(const sn_args *args, sn_string *text, sn_error *err) {
   static const char *const NEUTRAL = "|name|json|threads|force|";
-  int used = snprintf(text, room, "%" PRId64 " run%s", sn_args_positionals(args), sn_args_positionals(args) == 1 ? "" : "s");
   for (const sn_option *o = OPTIONS; o->name != NULL; o++) {
     char word[32];
     snprintf(word, sizeof word, "|%s|", o->name);
     if (strstr(NEUTRAL, word) != NULL || !sn_args_has(args, o->name)) continue;
-    for (int64_t i = 0; i < sn_args_count(args, o->name) && used < (int)room - 1; i++) {
+    for (int64_t i = 0; i < sn_args_count(args, o->name); i++) {
       const char *value = o->value != NULL ? sn_args_nth(args, o->name, i) : NULL;
-      used += snprintf(text + used, room - (size_t)used, " --%s%s%s", o->name, value != NULL ? " " : "", value != NULL ? value : "");
+      SN_TRY(sn_string_printf(text, err, "--%s%s%s ", o->name, value != NULL ? " " : "", value != NULL ? value : ""));
     }
   }
+  SN_TRY(sn_string_append(text, "of", -1, err));
+  for (int64_t i = 0; i < sn_args_positionals(args); i++) SN_TRY(sn_string_printf(text, err, " %s", sn_args_positional(args, i)));
+  return SN_OK;
 }
 
-/* A result that other options gave is not lost without a word. */
+/* A result that other options or other runs gave is not lost without a word. */
 typedef struct written {
   const sn_probe_options *options;
-  char name[256], described[512];
+  char name[256];
+  sn_string described;
 } written;
 
 static sn_status check_overwrite(void *user, sn_error *err) {
   const written *w = user;
   const sn_probe_options *o = w->options;
-  const char *name = w->name, *options = w->described;
+  const char *name = w->name, *options = w->described.data;
   for (int64_t r = 0; r < o->n_runs; r++) {
     char file[256], *path = NULL;
     const char *before = NULL;
@@ -239,17 +242,19 @@ int sn_command_probe(int argc, char **argv) {
   if (sn_args_has(args, "name")) SN_TRY_GOTO(check_name(sn_args_get(args, "name"), &err), fail);
   if (options.target != NULL) default_name(&options, out.name, sizeof out.name);
   if (sn_args_has(args, "name")) snprintf(out.name, sizeof out.name, "%s", sn_args_get(args, "name"));
-  describe_options(args, out.described, sizeof out.described);
+  SN_TRY_GOTO(describe_options(args, &out.described, &err), fail);
   if (!sn_args_has(args, "force")) options.ready = check_overwrite;
   options.ready_user = &out;
   SN_TRY_GOTO(sn_probe_run(&options, &result, &err), fail);
-  snprintf(result->options, sizeof result->options, "%s", out.described);
+  result->options = out.described.data;
+  out.described = (sn_string){0}; /* the result's now */
   SN_TRY_GOTO(report(args, &options, out.name, result, &err), fail);
   goto done;
 fail:
   code = sn_terminal_fail("probe", &err);
 done:
   sn_probe_result_destroy(result);
+  sn_string_free(&out.described);
   sn_args_destroy(args);
   sn_free(runs);
   sn_free(excluded);

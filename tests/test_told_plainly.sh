@@ -62,4 +62,8 @@ says 2 'is there from other options' "${probe[@]}" --pool cls
 "${probe[@]}" --seed 1 --force > out 2> log || fail "--force is refused"
 says 2 'is there from other options' "${probe[@]}"
 "${probe[@]}" --name other > out 2> log || fail "another name is refused"
+cp -r run1 run2
+probe[3]=run2
+says 2 'is there from other options' "${probe[@]}" --seed 1
+grep -q 'of run0 run1' log || fail "the other runs are not named"
 echo "told plainly"
