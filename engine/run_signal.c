@@ -16,7 +16,7 @@ static const char *text_or_null(const sn_config *config, const char *key) {
 }
 
 static sn_status open_manifest(sn_run_signal *data, const sn_config *config, const char *run, bool resume,
-                               const sn_log *log, sn_error *err) {
+                               const char *whole_run, int64_t first, const sn_log *log, sn_error *err) {
   const char *dir = sn_config_text(config, "data.dir"), *name = text_or_null(config, "data.name");
   char *path = NULL;
   sn_index_report report;
@@ -27,7 +27,7 @@ static sn_status open_manifest(sn_run_signal *data, const sn_config *config, con
   if (run != NULL) SN_TRY(sn_path_join(run, "manifest.tsv", &path, err));
   if (resume && path != NULL && sn_path_exists(path)) {
     SN_TRY_GOTO(sn_manifest_load(path, dir, name, &data->manifest, err), done);
-    if (text_or_null(config, "data.store") == NULL) status = sn_run_check_unchanged(data->manifest, run, path, err);
+    if (text_or_null(config, "data.store") == NULL) status = sn_run_check_unchanged(data->manifest, path, whole_run, first, err);
   } else {
     SN_TRY_GOTO(sn_index_directory(dir, &options, &data->manifest, &report, err), done);
     const int64_t bad = data->manifest->n - data->manifest->n_ok;
@@ -122,13 +122,13 @@ static void warn_of_left_out(const sn_run_signal *data, const sn_log *log) {
                  (long long)data->table->n_unmatched, data->table->first_unmatched);
 }
 
-sn_status sn_run_signal_find(sn_config *config, const char *run, bool resume, const sn_log *log, sn_run_signal **out,
-                             sn_error *err) {
+sn_status sn_run_signal_find(sn_config *config, const char *run, bool resume, const char *whole_run, int64_t first,
+                             const sn_log *log, sn_run_signal **out, sn_error *err) {
   sn_run_signal *data = NULL;
   const char *labels = text_or_null(config, "data.labels"), *people = text_or_null(config, "data.people");
   sn_status status;
   SN_TRY(sn_alloc(&data, 1, sizeof *data, "run data", err));
-  SN_TRY_GOTO(open_manifest(data, config, run, resume, log, err), fail);
+  SN_TRY_GOTO(open_manifest(data, config, run, resume, whole_run, first, log, err), fail);
   SN_TRY_GOTO(check_lost(data, config, log, err), fail);
   SN_TRY_GOTO(sn_signal_source_resolve(config, data->manifest, err), fail);
   if (labels != NULL)
@@ -166,7 +166,7 @@ done:
 sn_status sn_run_signal_open(sn_config *config, const char *run, bool resume, const sn_log *log, sn_run_signal **out,
                              sn_error *err) {
   sn_run_signal *data = NULL;
-  SN_TRY(sn_run_signal_find(config, run, resume, log, &data, err));
+  SN_TRY(sn_run_signal_find(config, run, resume, run, 0, log, &data, err));
   const sn_status status = sn_run_signal_split(data, config, run, resume, NULL, log, err);
   if (status == SN_OK) *out = data;
   else sn_run_signal_destroy(data);

@@ -23,9 +23,10 @@ typedef struct sn_run_signal {
 SN_MUST_CHECK sn_status sn_run_signal_open(sn_config *config, const char *run, bool resume, const sn_log *log,
                                         sn_run_signal **out, sn_error *err);
 /* The same in two steps, for several data sets whose folds are dealt together: everything but the split, and the split.
+ * whole_run, first: the folder of the run over all of them, and how many recordings those before have.
  * folds (manifest->n): each line's fold, -1 none; NULL: as the configuration says. */
-SN_MUST_CHECK sn_status sn_run_signal_find(sn_config *config, const char *run, bool resume, const sn_log *log,
-                                           sn_run_signal **out, sn_error *err);
+SN_MUST_CHECK sn_status sn_run_signal_find(sn_config *config, const char *run, bool resume, const char *whole_run,
+                                           int64_t first, const sn_log *log, sn_run_signal **out, sn_error *err);
 SN_MUST_CHECK sn_status sn_run_signal_split(sn_run_signal *data, const sn_config *config, const char *run, bool resume,
                                             const int32_t *folds, const sn_log *log, sn_error *err);
 void sn_run_signal_destroy(sn_run_signal *data); /* accepts NULL */

@@ -241,13 +241,15 @@ sn_status sn_run_sources_open(sn_config *config, const char *run, bool resume, c
   sn_run_sources *r = NULL;
   dealing d = {.n = 0};
   char *folder = NULL;
+  int64_t first = 0;
   sn_status status;
   SN_TRY(sn_alloc(&r, 1, sizeof *r, "run data", err));
   r->n = sn_config_sources(config);
   for (int64_t s = 0; s < r->n; s++) {
     sn_config *source = sn_config_source(config, s);
     SN_TRY_GOTO(source_folder(run, sn_config_text(source, "data.name"), &folder, err), fail);
-    SN_TRY_GOTO(sn_run_signal_find(source, folder, resume, log, &r->data[s], err), fail);
+    SN_TRY_GOTO(sn_run_signal_find(source, folder, resume, run, first, log, &r->data[s], err), fail);
+    first += r->data[s]->manifest->n;
     sn_free(folder);
     folder = NULL;
   }

@@ -9,8 +9,8 @@
 #include "core/alloc.h"
 #include "core/fs.h"
 
-/* The rows that quarantine.tsv names; the file need not be there. */
-static sn_status read_quarantined(const char *run, uint8_t *quarantined, int64_t n, sn_error *err) {
+/* The rows [first, first + n) that quarantine.tsv names; the file need not be there. */
+static sn_status read_quarantined(const char *run, int64_t first, uint8_t *quarantined, int64_t n, sn_error *err) {
   char *path = NULL, line[64];
   SN_TRY(sn_path_join(run, "quarantine.tsv", &path, err));
   FILE *file = fopen(path, "r");
@@ -20,7 +20,7 @@ static sn_status read_quarantined(const char *run, uint8_t *quarantined, int64_t
   while (fgets(line, sizeof line, file) != NULL) {
     char *end;
     const long long row = strtoll(line, &end, 10);
-    if (at_start && end != line && *end == '\t' && row >= 0 && row < n) quarantined[row] = 1;
+    if (at_start && end != line && *end == '\t' && row >= first && row - first < n) quarantined[row - first] = 1;
     at_start = strchr(line, '\n') != NULL;
   }
   fclose(file);
@@ -61,13 +61,13 @@ done:
   return status;
 }
 
-sn_status sn_run_check_unchanged(const sn_manifest *manifest, const char *run, const char *path, sn_error *err) {
+sn_status sn_run_check_unchanged(const sn_manifest *manifest, const char *path, const char *run, int64_t first, sn_error *err) {
   struct stat st;
   uint8_t *quarantined = NULL;
   sn_status status;
   if (stat(path, &st) != 0) return sn_fail(err, SN_E_IO, "%s: cannot be looked at", path);
   SN_TRY(sn_alloc(&quarantined, manifest->n > 0 ? manifest->n : 1, 1, "manifest", err));
-  SN_TRY_GOTO(read_quarantined(run, quarantined, manifest->n, err), done);
+  SN_TRY_GOTO(read_quarantined(run, first, quarantined, manifest->n, err), done);
   for (int64_t i = 0; i < manifest->n; i++) {
     bool untouched;
     sn_error why;

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bids_cohort.h"
 #include "core/stream.h"
@@ -119,8 +120,6 @@ static void test_refusals(void **state) {
   sn_config_destroy(config);
 }
 
-/* ---- people ------------------------------------------------------------------------------------------------------- */
-
 static void open_run(const char *sources, const char *extra, const char *name, char run[512]) {
   sn_config *config = configure(sources, extra);
   sn_run_data *data = NULL;
@@ -130,6 +129,54 @@ static void open_run(const char *sources, const char *extra, const char *name, c
   sn_run_data_destroy(data);
   sn_config_destroy(config);
 }
+
+/* ---- resume ------------------------------------------------------------------------------------------------------- */
+
+static sn_status resume_run(const char *sources, const char *run, sn_error *err) {
+  sn_config *config = configure(sources, "");
+  sn_run_data *data = NULL;
+  CHECK(sn_pretrain_check(config, NULL, fault));
+  const sn_status status = sn_run_data_open(config, run, true, NULL, &data, err);
+  sn_run_data_destroy(data);
+  sn_config_destroy(config);
+  return status;
+}
+
+/* A recording of the second source that changes: refused, but where the run has put it into quarantine already. */
+static void test_a_changed_recording(void **state) {
+  static const char TWO_SETS[] = "{\"sources\": [{\"data\": {\"dir\": \"@/cap19\"}}, {\"data\": {\"dir\": \"@/cap32\"}}]}";
+  char run[512], path[1024], ledger[1024];
+  int64_t n_before, bytes;
+  sn_manifest *m = NULL;
+  sn_error err;
+  open_run(TWO_SETS, "", "changed", run);
+  snprintf(path, sizeof path, "%s/sources/cap19/manifest.tsv", run);
+  CHECK(sn_manifest_load(path, root, NULL, &m, fault));
+  n_before = m->n;
+  sn_manifest_destroy(m);
+  snprintf(path, sizeof path, "%s/sources/cap32/manifest.tsv", run);
+  CHECK(sn_manifest_load(path, root, NULL, &m, fault));
+  snprintf(path, sizeof path, "%s/cap32/%s", root, m->rows[1].path);
+  sn_manifest_destroy(m);
+  assert_int_equal(resume_run(TWO_SETS, run, &err), SN_OK);
+  FILE *file = fopen(path, "ab");
+  assert_non_null(file);
+  bytes = ftell(file);
+  fputc(0, file);
+  fclose(file);
+  assert_int_equal(resume_run(TWO_SETS, run, &err), SN_E_STATE);
+  assert_non_null(strstr(err.message, "have changed"));
+  snprintf(ledger, sizeof ledger, "%s/quarantine.tsv", run);
+  for (int64_t k = 0; k < 2; k++) { /* another one of that set, and this one */
+    file = fopen(ledger, "w");
+    fprintf(file, "recording\tpath\n%lld\tcap32: x\n", (long long)(n_before + k));
+    fclose(file);
+    assert_int_equal(resume_run(TWO_SETS, run, &err), k == 0 ? SN_E_STATE : SN_OK);
+  }
+  assert_int_equal(truncate(path, bytes), 0);
+}
+
+/* ---- people ------------------------------------------------------------------------------------------------------- */
 
 static sn_split *load_split(const char *run, const char *source) {
   char path[1024];
@@ -377,7 +424,7 @@ static void test_sets_below_one_root(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_refusals),        cmocka_unit_test(test_people),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_refusals),        cmocka_unit_test(test_a_changed_recording), cmocka_unit_test(test_people),
                                      cmocka_unit_test(test_leak_across_sources), cmocka_unit_test(test_training),
                                      cmocka_unit_test(test_ranks), cmocka_unit_test(test_choose_source),   cmocka_unit_test(test_sets_below_one_root)};
   return cmocka_run_group_tests(tests, make_cohorts, remove_cohorts);
