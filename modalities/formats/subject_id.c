@@ -41,7 +41,7 @@ bool sn_subject_id_is_code(const char *id) {
 }
 
 static bool is_date(int year, int month, int day) {
-  return year >= 1900 && year < 2030 && month >= 1 && month <= 12 && day >= 1 && day <= 31;
+  return year >= 1900 && year < 2100 && month >= 1 && month <= 12 && day >= 1 && day <= 31;
 }
 
 static bool any_order(int a, int b, int c) { return is_date(a, b, c) || is_date(c, b, a) || is_date(c, a, b); }

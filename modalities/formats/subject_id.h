@@ -14,7 +14,7 @@ bool sn_subject_id_has_name(const char *id, const char *const *names, int64_t n)
 bool sn_subject_id_is_code(const char *id);
 
 /* Whether it has what codes never have and names do, '^' (DICOM's between the parts of a name) or ','; or is a date: three
- * numbers, or eight digits, that are day, month and year (1900 to 2029) in any of the usual orders, or "02-MAY-1951". */
+ * numbers, or eight digits, that are day, month and year (1900 to 2099) in any of the usual orders, or "02-MAY-1951". */
 bool sn_subject_id_is_personal(const char *id);
 
 #endif
