@@ -211,19 +211,6 @@ const sn_target *sn_token_batch_target(const sn_token_batch *batch, const char *
   return find_target(batch->targets, batch->n_targets, name);
 }
 
-static bool same_unit(const sn_token_batch *b, sn_group_by by, int64_t i, int64_t j) {
-  if (by == SN_GROUP_NONE) return b->sample_ids[i] == b->sample_ids[j];
-  if (by == SN_GROUP_RECORDING) return b->recordings[i] >= 0 && b->recordings[i] == b->recordings[j];
-  return b->subject_ids[i] != 0 && b->subject_ids[i] == b->subject_ids[j];
-}
-
-void sn_batch_positives(const sn_token_batch *batch, sn_group_by by, int64_t *counts) {
-  for (int64_t i = 0; i < batch->n_samples; i++) {
-    counts[i] = 0;
-    for (int64_t j = 0; j < batch->n_samples; j++) counts[i] += j != i && same_unit(batch, by, i, j);
-  }
-}
-
 void sn_token_batch_destroy(sn_token_batch *batch) {
   if (batch == NULL) return;
   sn_free(batch->offsets);

@@ -114,10 +114,6 @@ typedef struct sn_token_batch {
 /* NULL: the batch has no such target. */
 const sn_target *sn_token_batch_target(const sn_token_batch *batch, const char *name);
 
-/* Of each sample, how many others of the batch are of the same unit: by NONE the same window (views of it), else the same
- * recording or subject (unknown ones are of none). counts (n_samples) [out]. */
-void sn_batch_positives(const sn_token_batch *batch, sn_group_by by, int64_t *counts);
-
 /* Packs n samples in the given order (NULL entries are empty places and are skipped). All must share patch_size and targets
  * (SN_E_ARGUMENT otherwise). Where only some have `valid`, the others count as valid throughout. Nothing to pack gives a
  * batch of no samples and no slots. */

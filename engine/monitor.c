@@ -11,7 +11,7 @@ const sn_config_entry sn_monitor_config[] = {
     {"monitor.every", SN_CONFIG_INT, "100", 0, 1e9, NULL, NULL,
      "steps between observations of the encoder's features (engine/monitor.h); 0: none, and no rules"},
     {"monitor.on_collapse", SN_CONFIG_CHOICE, "warn", 0, 0, NULL, "warn|stop|off",
-     "what happens when the features collapse: said, the run ended (saved), or not looked for"},
+     "what happens when the features collapse: said, the run ended (saved), or only written to the metrics"},
     {"monitor.collapse_std", SN_CONFIG_REAL, "0.05", 0, 100, NULL, NULL,
      "std of the features over tokens below which, twice in a row, they have collapsed"},
     {"monitor.plateau_steps", SN_CONFIG_INT, "200", 1, 1e9, NULL, NULL, "steps whose mean loss is held against the lowest such mean"},
@@ -318,18 +318,18 @@ static const sn_log *rules_log(const sn_monitor *m) { return m->setup.comm->rank
 static void judge_collapse(sn_monitor *m, sn_monitor_state *s) {
   const sn_monitor_values *v = &m->values;
   const bool low_std = v->std < m->collapse_std, low_input = v->input_share < SN_MONITOR_LEAST_INPUT;
-  if (m->on_collapse == COLLAPSE_OFF) return;
+  const sn_log *log = m->on_collapse == COLLAPSE_OFF ? NULL : rules_log(m);
   s->low_in_row = low_std || low_input ? s->low_in_row + 1 : 0;
   const bool collapsed = s->low_in_row >= 2;
   if (collapsed && !s->collapsed) {
     s->collapsed_at = m->at;
-    sn_log_write(rules_log(m), SN_LOG_WARNING, "step %lld: the features have collapsed%s: %s is %.3g, at two observations in a row "
+    sn_log_write(log, SN_LOG_WARNING, "step %lld: the features have collapsed%s: %s is %.3g, at two observations in a row "
                  "below %g: try a lower train.lr, a target that moves more slowly (jepa.momentum), or another term beside it "
                  "(objective.name: ...+vicreg)", (long long)m->at, low_std ? "" : " to their places",
                  low_std ? "monitor_std" : "monitor_input_share", low_std ? v->std : v->input_share,
                  low_std ? m->collapse_std : SN_MONITOR_LEAST_INPUT);
   } else if (!collapsed && s->collapsed) {
-    sn_log_write(rules_log(m), SN_LOG_INFO, "step %lld: the features are collapsed no longer (monitor_std %.3g)", (long long)m->at,
+    sn_log_write(log, SN_LOG_INFO, "step %lld: the features are collapsed no longer (monitor_std %.3g)", (long long)m->at,
                  v->std);
   }
   s->collapsed = collapsed;

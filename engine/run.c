@@ -353,7 +353,7 @@ void sn_run_data_note(const sn_run_data *data, const sn_log *log) {
   (void)log;
 #else
   sn_signal_source_report report;
-  if (strcmp(data->source->vtable->name, "signal") != 0 || !data->source->may_lack_beats) return; /* a mixture says it of its parts */
+  if (strcmp(data->source->vtable->name, "signal") != 0 || !data->source->may_lack_beats) return; /* of a mixture only metrics say it */
   sn_signal_source_get_report(data->source, &report);
   const sn_beat_counts *b = &report.beats;
   sn_log_write(log, b->n_nobeat > 0 ? SN_LOG_WARNING : SN_LOG_INFO,

@@ -531,7 +531,8 @@ static sn_status check_given(const sn_trainer *t, sn_error *err) {
                  "look at the recordings (`sonde doctor`) or at data.min_valid", (long long)s->rejected, first, reason);
 }
 
-/* After the first pass over the windows: recordings that gave none. */
+/* After as many places as there are windows (a pass, but where sources have shares or windows come in groups): recordings of
+ * which all that was read was rejected. */
 static void warn_of_silent(const sn_trainer *t, int64_t position_before) {
   const int64_t all = t->options->source->n_windows;
   const char *first, *reason;

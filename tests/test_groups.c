@@ -342,6 +342,21 @@ static void test_units_do_not_depend_on_each_other(void **state) {
   sn_source_destroy(b);
 }
 
+/* Of each sample, how many others of the batch are of the same unit: by NONE the same window (views of it), else the same
+ * recording or subject (unknown ones are of none). counts (n_samples) [out]. */
+static bool same_unit(const sn_token_batch *b, sn_group_by by, int64_t i, int64_t j) {
+  if (by == SN_GROUP_NONE) return b->sample_ids[i] == b->sample_ids[j];
+  if (by == SN_GROUP_RECORDING) return b->recordings[i] >= 0 && b->recordings[i] == b->recordings[j];
+  return b->subject_ids[i] != 0 && b->subject_ids[i] == b->subject_ids[j];
+}
+
+static void count_positives(const sn_token_batch *batch, sn_group_by by, int64_t *counts) {
+  for (int64_t i = 0; i < batch->n_samples; i++) {
+    counts[i] = 0;
+    for (int64_t j = 0; j < batch->n_samples; j++) counts[i] += j != i && same_unit(batch, by, i, j);
+  }
+}
+
 /* ---- through the loader ----------------------------------------------------------------------------------------------------- */
 
 typedef struct course {
@@ -367,7 +382,7 @@ static course run(sn_source *source, sn_sampling sampling, int64_t threads, int 
       const sn_token_batch *b = steps[k % ranks]->packs[k / ranks].batch;
       int64_t counts[128];
       assert_true(b->n_samples <= 128 && b->n_tokens <= 50 && b->n_samples <= sn_loader_pack_samples(loaders[0]));
-      sn_batch_positives(b, sampling.by, counts);
+      count_positives(b, sampling.by, counts);
       for (int64_t s = 0; s < b->n_samples; s++) c.n_whole += counts[s] > 0;
       sn_sha256_update(&hash, b->sample_ids, b->n_samples * 8);
       sn_sha256_update(&hash, b->patches, b->n_tokens * PATCH * 4);
