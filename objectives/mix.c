@@ -109,10 +109,13 @@ sn_status sn_mix_terms(const sn_config *config, const sn_objective_kind **kinds,
   for (char *name; (name = strsep(&rest, "+")) != NULL; n_named++) {
     const sn_objective_kind *kind = NULL;
     sn_weight_schedule weight = {.n = 1, .values = {1}};
+    if (*name == '\0')
+      return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "objective.name", "objective.name '%s': a name is missing beside a +", text);
     SN_TRY(find_kind(name, &kind, err));
     for (int i = 0; i < *n; i++)
-      if (kinds[i] == kind)
-        return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "objective.name", "objective.name '%s': %s stands there twice", text, name);
+      if (kinds[i]->config == kind->config) /* kinds that share their settings share their weights */
+        return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "objective.name", "objective.name '%s': %s stands there twice%s%s", text, name,
+                          kinds[i] == kind ? "" : ", under its other name ", kinds[i] == kind ? "" : kinds[i]->name);
     if (n_named < n_weights) SN_TRY(sn_weight_parse(sn_config_list_text(config, "objective.weights", n_named), &weight, err));
     if (is_zero(&weight)) continue;
     if (*n == SN_MOST_TERMS)

@@ -262,6 +262,8 @@ static void refuse(const char *settings, const char *word) {
 static void test_wrong_settings(void **state) {
   refuse("objective.name=mea\n", "mae");
   refuse("objective.name=mae+mae\n", "twice");
+  refuse("objective.name=mae+mae2022\n", "twice");
+  refuse("objective.name=mae+\n", "a name is missing");
   refuse("objective.name=mae\nobjective.weights=0\n", "nothing would be learned");
   refuse("objective.name=mae+jepa\nobjective.weights=1\n", "1 weights for the 2 terms");
   refuse("objective.name=jepa\ntrain.ema=0.9\n", "train.ema");
