@@ -10,7 +10,7 @@
 #include "modalities/eeg/synth_meg.h"
 
 static const sn_option OPTIONS[] = {
-    {"out", "DIR", false, "folder to write; made if absent, refused if it holds records"},
+    {"out", "DIR", false, "folder to write: a new one, made here, or one that is empty (but for hidden files); any other is refused"},
     {"subjects", "N", false, "people (default ecg 40, eeg 20, meg 6)"},
     {"recordings", "N", false,
      "recordings of each (default ecg 2, eeg 3, meg 2); ecg: the first is sinus rhythm, the others are drawn; eeg, "

@@ -332,6 +332,21 @@ void sn_dir_free(sn_dir_entry *entries, int64_t n) {
   sn_free(entries);
 }
 
+sn_status sn_check_new_folder(const char *path, sn_error *err) {
+  sn_dir_entry *entries = NULL;
+  int64_t n = 0;
+  if (path[0] == '\0') return sn_fail(err, SN_E_ARGUMENT, "a folder needs a name, found an empty one");
+  if (!sn_path_exists(path)) return SN_OK;
+  SN_TRY(sn_dir_list(path, &entries, &n, err));
+  sn_status status = SN_OK;
+  for (int64_t i = 0; i < n && status == SN_OK; i++)
+    if (entries[i].name[0] != '.')
+      status = sn_fail(err, SN_E_STATE, "%s: the folder is not empty ('%s' is in it), and nothing in it is overwritten: choose a "
+                       "new folder", path, entries[i].name);
+  sn_dir_free(entries, n);
+  return status;
+}
+
 sn_status sn_path_join(const char *dir, const char *name, char **out, sn_error *err) {
   size_t n = strlen(dir), m = strlen(name);
   if (name[0] == '/' || n == 0) return sn_strdup(out, name, "path", err);

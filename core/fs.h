@@ -32,6 +32,11 @@ SN_MUST_CHECK sn_status sn_write_file(const char *path, const void *data, int64_
  * overwrites files by a name that a person gave asks with it, and before the work is done. */
 SN_MUST_CHECK sn_status sn_check_output(const char *path, const char *begins, const char *what, sn_error *err);
 
+/* Whether `path` may become a folder of our own making: nothing is there, or a folder that holds nothing but hidden entries
+ * (a leading dot: .DS_Store, .gitkeep). SN_E_STATE names one of what is there, SN_E_IO: no folder, or not to be listed.
+ * What writes many files under names that are not its own asks this first, so that a person's file is never replaced. */
+SN_MUST_CHECK sn_status sn_check_new_folder(const char *path, sn_error *err);
+
 SN_MUST_CHECK sn_status sn_make_directories(const char *path, sn_error *err); /* mkdir -p */
 SN_MUST_CHECK sn_status sn_remove_tree(const char *path, sn_error *err); /* never follows links; absent is SN_OK */
 SN_MUST_CHECK sn_status sn_fsync_path(const char *path, sn_error *err);  /* file or directory */

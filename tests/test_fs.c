@@ -338,6 +338,25 @@ static void test_output_check(void **state) {
   assert_int_equal(sn_open_failed("p", "opened", ENOENT, &err), SN_E_IO);
 }
 
+static void test_new_folder(void **state) {
+  sn_error err;
+  char inside[512];
+  char *folder = strdup(in_folder("new"));
+  assert_int_equal(sn_check_new_folder(folder, &err), SN_OK);
+  assert_int_equal(sn_make_directories(folder, &err), SN_OK);
+  assert_int_equal(sn_check_new_folder(folder, &err), SN_OK);
+  snprintf(inside, sizeof inside, "%s/.hidden", folder);
+  assert_int_equal(sn_write_file(inside, "x", 1, &err), SN_OK);
+  assert_int_equal(sn_check_new_folder(folder, &err), SN_OK);
+  assert_int_equal(sn_check_new_folder(inside, &err), SN_E_IO);
+  snprintf(inside, sizeof inside, "%s/own", folder);
+  assert_int_equal(sn_write_file(inside, "x", 1, &err), SN_OK);
+  assert_int_equal(sn_check_new_folder(folder, &err), SN_E_STATE);
+  assert_non_null(strstr(err.message, "'own' is in it"));
+  assert_int_equal(sn_check_new_folder("", &err), SN_E_ARGUMENT);
+  free(folder);
+}
+
 static void test_allocation_failures(void **state) {
   for (fault_begin(); fault_next();) {
     sn_error err;
@@ -358,6 +377,7 @@ int main(void) {
       cmocka_unit_test(test_remove_tree),
       cmocka_unit_test(test_names),
       cmocka_unit_test(test_output_check),
+      cmocka_unit_test(test_new_folder),
       cmocka_unit_test(test_allocation_failures),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);

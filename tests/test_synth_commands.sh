@@ -26,7 +26,19 @@ if cmp -s "$work/eeg/sub-001/eeg/sub-001_task-eyesclosed_eeg.edf" "$work/other/s
 
 # Nothing is overwritten; an option of another kind is refused.
 if "$sonde" synth eeg --out "$work/meg" 2> "$work/err"; then fail "a data set was written to"; fi
-grep -q "already holds a data set" "$work/err" || fail "the refusal does not say why"
+grep -q "choose a new folder" "$work/err" || fail "the refusal does not say why"
+for kind in ecg eeg meg; do # whatever file is there, and it stays as it is
+  for name in labels.csv notes.txt README participants.json s00000_0.dat sub-001; do
+    rm -rf "$work/mine"; mkdir "$work/mine"; echo mine > "$work/mine/$name"
+    code=0; "$sonde" synth $kind --out "$work/mine" --subjects 1 --recordings 1 --seconds 12 > "$work/out" 2> "$work/err" || code=$?
+    [ $code = 1 ] || fail "synth $kind wrote beside $name: status $code"
+    grep -q "'$name' is in it.*choose a new folder" "$work/err" || fail "synth $kind does not name $name"
+    [ "$(ls "$work/mine")" = "$name" ] && [ "$(cat "$work/mine/$name")" = mine ] || fail "synth $kind touched $name"
+  done
+  rm -rf "$work/mine"; mkdir "$work/mine"; echo x > "$work/mine/.hidden"
+  "$sonde" synth $kind --out "$work/mine" --subjects 1 --recordings 1 --seconds 12 --rate 250 > "$work/out" 2> "$work/err" || fail "a hidden file hinders synth $kind"
+done
+"$sonde" synth --help | grep -q 'any other is refused' || fail "the help does not say what --out refuses"
 for wrong in "eeg --leads 12" "meg --headset 19" "ecg --headset 19" "eeg --headset 20" "meg --rate 20"; do
   code=0; "$sonde" synth $wrong --out "$work/none" 2> "$work/err" || code=$?
   [ $code != 0 ] && [ -s "$work/err" ] || fail "synth $wrong gave status $code"

@@ -82,7 +82,8 @@ SN_MUST_CHECK sn_status sn_synth_ecg_make(const sn_synth_ecg_options *options, i
 void sn_synth_ecg_destroy(sn_synth_ecg *ecg); /* accepts NULL */
 
 /* Writes the cohort: RECORDS, labels.csv (record,subject,age,sex,rhythm), and per recording s00000_0.hea, .dat (format
- * 16, 1000 units per mV, #Age, #Sex), .atr. dir is made; one that already holds a RECORDS file is SN_E_STATE. */
+ * 16, 1000 units per mV, #Age, #Sex), .atr. dir is made; one that is there and is
+ * not empty but for hidden files is SN_E_STATE: nothing is overwritten. */
 SN_MUST_CHECK sn_status sn_synth_ecg_write(const sn_synth_ecg_options *options, const char *dir, int64_t *n_written,
                                            sn_error *err);
 

@@ -100,15 +100,10 @@ sn_status sn_synth_ecg_write(const sn_synth_ecg_options *o, const char *dir, int
   sn_status status;
   sn_string records = {0}, labels = {0};
   sn_synth_ecg *probe = NULL;
-  char *path = NULL;
   *n_written = 0;
   SN_TRY(sn_synth_ecg_make(o, 0, 0, &probe, err)); /* the options are checked before anything is written */
   sn_synth_ecg_destroy(probe);
-  SN_TRY_GOTO(sn_path_join(dir, "RECORDS", &path, err), done);
-  if (sn_path_exists(path)) {
-    status = sn_fail(err, SN_E_STATE, "%s exists: the folder already holds records; give an empty one", path);
-    goto done;
-  }
+  SN_TRY_GOTO(sn_check_new_folder(dir, err), done);
   SN_TRY_GOTO(sn_make_directories(dir, err), done);
   SN_TRY_GOTO(sn_string_printf(&labels, err, "record,subject,age,sex,rhythm\n"), done);
   for (int64_t s = 0; s < o->n_subjects; s++)
@@ -120,6 +115,5 @@ sn_status sn_synth_ecg_write(const sn_synth_ecg_options *o, const char *dir, int
 done:
   sn_string_free(&records);
   sn_string_free(&labels);
-  sn_free(path);
   return status;
 }

@@ -78,7 +78,7 @@ SN_MUST_CHECK sn_status sn_brain_write_events(const char *folder, const char *st
 /* folder/stem + ending */
 SN_MUST_CHECK sn_status sn_brain_write_text(const char *folder, const char *stem, const char *ending,
                                             const sn_string *text, sn_error *err);
-/* SN_E_STATE where dir already holds a data set. Makes dir. */
+/* SN_E_STATE where dir holds anything but hidden files. Makes dir. */
 SN_MUST_CHECK sn_status sn_brain_begin(const char *dir, sn_error *err);
 
 #endif

@@ -6,17 +6,7 @@
 #include "modalities/eeg/synth_brain.h"
 
 sn_status sn_brain_begin(const char *dir, sn_error *err) {
-  static const char *const MARKS[] = {"dataset_description.json", "participants.tsv"};
-  for (int i = 0; i < 2; i++) {
-    char *path = NULL;
-    SN_TRY(sn_path_join(dir, MARKS[i], &path, err));
-    sn_status status =
-        sn_path_exists(path)
-            ? sn_fail(err, SN_E_STATE, "%s exists: the folder already holds a data set; give an empty one", path)
-            : SN_OK;
-    sn_free(path);
-    if (status != SN_OK) return status;
-  }
+  SN_TRY(sn_check_new_folder(dir, err));
   return sn_make_directories(dir, err);
 }
 

@@ -63,8 +63,8 @@ void sn_synth_eeg_destroy(sn_synth_eeg *eeg); /* accepts NULL */
 
 /* Writes the data set: dataset_description.json, README, participants.tsv (participant_id, age, sex, group, headset),
  * participants.json and, for each recording, sub-001/eeg/sub-001_task-NAME_{eeg.edf, eeg.json, channels.tsv,
- * events.tsv} and, for headset 64, sub-001_{electrodes.tsv, coordsystem.json}. dir is made; one that already holds a
- * data set is SN_E_STATE. */
+ * events.tsv} and, for headset 64, sub-001_{electrodes.tsv, coordsystem.json}. dir is made; one that is there
+ * and is not empty but for hidden files is SN_E_STATE. */
 SN_MUST_CHECK sn_status sn_synth_eeg_write(const sn_synth_eeg_options *options, const char *dir, int64_t *n_written,
                                            sn_error *err);
 

@@ -53,7 +53,8 @@ void sn_synth_meg_destroy(sn_synth_meg *meg); /* accepts NULL */
 
 /* Writes the data set: dataset_description.json, README, participants.tsv (participant_id, age, sex, group),
  * participants.json and, for each recording, sub-001/meg/sub-001_task-NAME_{meg.fif, meg.json, channels.tsv,
- * events.tsv} and sub-001_coordsystem.json. dir is made; one that already holds a data set is SN_E_STATE. */
+ * events.tsv} and sub-001_coordsystem.json. dir is made; one that is there and is not empty but for hidden
+ * files is SN_E_STATE. */
 SN_MUST_CHECK sn_status sn_synth_meg_write(const sn_synth_meg_options *options, const char *dir, int64_t *n_written,
                                            sn_error *err);
 
