@@ -625,6 +625,25 @@ static sn_status choose_metric(sn_finetune_cv *cv, const sn_config *config, sn_e
   return chosen_by[0] != '\0' ? sn_metric_parse(chosen_by, cv->task, &cv->chosen_by, err) : SN_OK;
 }
 
+sn_status sn_finetune_check_output(const char *path, sn_error *err) {
+  sn_json *json = NULL;
+  sn_error unread;
+  SN_TRY(sn_check_output(path, "{", "the table of a fine-tuning", err));
+  if (!sn_path_exists(path)) return SN_OK;
+  bool own = false;
+  if (sn_json_load(path, &json, &unread) == SN_OK && sn_json_get(json, "engine_version") != NULL) {
+    const sn_json *rows = sn_json_get(json, "rows");
+    for (int64_t i = 0; rows != NULL && i < sn_json_length(rows) && !own; i++) {
+      const char *probe = sn_json_as_string(sn_json_get(sn_json_at(rows, i), "probe"));
+      own = probe != NULL && strcmp(probe, "finetune") == 0;
+    }
+  }
+  sn_json_destroy(json);
+  return own ? SN_OK
+             : sn_fail(err, SN_E_ARGUMENT, "%s: is there and is not the table of a fine-tuning: it is not overwritten; choose another "
+                       "--out, or remove it", path);
+}
+
 /* Something to go on with: a folder fold-N at least. */
 static sn_status check_begun(const char *out, sn_error *err) {
   sn_dir_entry *entries = NULL;

@@ -32,6 +32,9 @@ typedef struct sn_finetune_task_options {
   void *progress_user;
 } sn_finetune_task_options;
 
+/* Whether the table may be written to `path`: nothing is there, or the table of a fine-tuning. SN_E_ARGUMENT else. */
+SN_MUST_CHECK sn_status sn_finetune_check_output(const char *path, sn_error *err);
+
 /* Statuses of sn_probe_run, and SN_END: stopped by the flag, everything saved. */
 SN_MUST_CHECK sn_status sn_finetune_task_run(const sn_finetune_task_options *options, sn_probe_result **out,
                                              sn_error *err);

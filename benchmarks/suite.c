@@ -8,6 +8,8 @@
 #include "benchmarks/suite_private.h"
 #include "core/alloc.h"
 #include "core/fs.h"
+#include "core/safetensors.h"
+#include "engine/run.h"
 #include "engine/run_folder.h"
 
 /* ---- what there is to do ---- */
@@ -47,6 +49,62 @@ static sn_status examine(suite *s, sn_error *err) {
     s->report->n_done += s->units[i].state == SUITE_DONE;
   }
   return SN_OK;
+}
+
+/* ---- where it is written ---- */
+
+/* A file of another hand is not replaced by a table: each begins as ours does, and the Markdown, which any text may begin as,
+ * has a table.csv of ours beside it (written before it). */
+static sn_status check_tables(const suite *s, bool *made, sn_error *err) {
+  static const char *const NAMES[][3] = {
+      {"table.csv", "set,task,protocol,run,of,pool,metric,value,low,high,", "the table of a suite"},
+      {"table.json", "{\n \"suite\": ", "the table of a suite"},
+      {"table.md", "# ", "the table of a suite"}};
+  for (int i = 0; i < 3; i++) {
+    char *path = NULL;
+    SN_TRY(sn_path_join(s->report->out, NAMES[i][0], &path, err));
+    const bool there = sn_path_exists(path);
+    sn_status status = sn_check_output(path, NAMES[i][1], NAMES[i][2], err);
+    if (i == 0) *made = there;
+    if (status == SN_OK && there && i == 2 && !*made)
+      status = sn_fail(err, SN_E_ARGUMENT, "%s: is there without the table.csv of a suite: it is not overwritten; choose another "
+                       "output folder, or remove it", path);
+    sn_free(path);
+    SN_TRY(status);
+  }
+  return SN_OK;
+}
+
+/* Predictions in a folder that no suite has written to belong to somebody, unless they say that a suite made them. In a suite's
+ * own folder one that is damaged is made again. */
+static sn_status check_predictions(suite *s, sn_error *err) {
+  sn_status status = suite_jobs_create(s, err);
+  for (int64_t i = 0; status == SN_OK && i < s->n_jobs; i++) {
+    const char *path = s->jobs[i].path;
+    sn_safetensors *file = NULL;
+    sn_error unread;
+    if (!sn_path_exists(path)) continue;
+    if (sn_safetensors_open(path, &file, &unread) != SN_OK || sn_safetensors_metadata(file, "identity") == NULL)
+      status = sn_fail(err, SN_E_ARGUMENT, "%s: is there and is not a suite's predictions: it is not overwritten; choose another "
+                       "output folder, or remove it", path);
+    sn_safetensors_close(file);
+  }
+  for (int64_t i = 0; i < s->n_jobs; i++) suite_job_free(&s->jobs[i]);
+  s->n_jobs = 0; /* they are made anew once it is known what is done */
+  return status;
+}
+
+/* Before any work, and a dry run says it too. */
+static sn_status check_place(suite *s, sn_error *err) {
+  bool own;
+  SN_TRY(check_tables(s, &own, err));
+  for (int64_t i = 0; i < s->n_units; i++) {
+    bool begun;
+    SN_TRY(sn_run_check_place(s->units[i].config, s->units[i].folder, err));
+    SN_TRY(suite_unit_check_place(&s->units[i], &begun, err));
+    own = own || begun;
+  }
+  return own ? SN_OK : check_predictions(s, err);
 }
 
 /* ---- doing it ---- */
@@ -178,6 +236,7 @@ sn_status sn_suite_run(const sn_suite_options *options, sn_string *text, sn_stri
   }
   snprintf(report->out, sizeof report->out, "%s", s.spec.out);
   SN_TRY_GOTO(plan(&s, err), done);
+  SN_TRY_GOTO(check_place(&s, err), done);
   if (!options->dry_run) SN_TRY_GOTO(sn_run_folder_take(report->out, false, &held, err), done);
   SN_TRY_GOTO(examine(&s, err), done);
   if (!options->dry_run) train_all(&s);

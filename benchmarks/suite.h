@@ -55,7 +55,8 @@ typedef struct sn_suite_report {
 
 /* text [out, caller frees]: the table as Markdown; of a dry run: what is done, would go on, and would begin.
  * json: the table's JSON (may be NULL).
- * SN_E_ARGUMENT with file and line: the suite cannot be run as it is written.  SN_E_STATE: another process holds the folder, or
+ * SN_E_ARGUMENT with file and line: the suite cannot be run as it is written; or a file of another hand stands in the output
+ * folder where one of the suite's would be written, found before any work.  SN_E_STATE: another process holds the folder, or
  * a run there has other settings.  What fails of the runs and probes is no error here: report->n_failed. */
 SN_MUST_CHECK sn_status sn_suite_run(const sn_suite_options *options, sn_string *text, sn_string *json,
                                      sn_suite_report *report, sn_error *err);

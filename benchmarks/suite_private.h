@@ -94,6 +94,8 @@ typedef struct suite_unit {
 SN_MUST_CHECK sn_status suite_unit_create(const suite_spec *spec, int64_t set, int64_t entry, int64_t seed, int64_t fold,
                                           const char *out, suite_unit *unit, sn_error *err);
 void suite_unit_free(suite_unit *unit);
+/* begun: a suite has begun it. SN_E_ARGUMENT: none has, and a file is there that it would write over. */
+SN_MUST_CHECK sn_status suite_unit_check_place(const suite_unit *unit, bool *begun, sn_error *err);
 /* state, step, and of a run that is done what it took. SN_E_STATE: other settings than those asked for now, or a folder that no
  * suite made. */
 SN_MUST_CHECK sn_status suite_unit_examine(const suite_spec *spec, suite_unit *unit, const sn_log *log, sn_error *err);

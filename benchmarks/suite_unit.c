@@ -327,6 +327,16 @@ static sn_status examine_checkpoint(suite_unit *u, const sn_log *log, sn_error *
   return status;
 }
 
+sn_status suite_unit_check_place(const suite_unit *u, bool *begun, sn_error *err) {
+  bool there;
+  SN_TRY(is_there(u, "requested.json", begun, err));
+  if (*begun) return SN_OK;
+  SN_TRY(is_there(u, "result.json", &there, err)); /* the rest of a run's folder is looked at when the run begins */
+  if (!there) return SN_OK;
+  return sn_fail(err, SN_E_ARGUMENT, "%s/result.json: is there without the requested.json of a suite: it is not overwritten; choose "
+                 "another output folder, or remove it", u->folder);
+}
+
 sn_status suite_unit_examine(const suite_spec *spec, suite_unit *u, const sn_log *log, sn_error *err) {
   char *requested = NULL;
   bool was_requested, configured;

@@ -85,6 +85,7 @@ int sn_command_benchmark(int argc, char **argv) {
                                     .progress = sn_terminal_is_interactive() ? show_progress : log_progress};
   SN_TRY_GOTO(sn_suite_run(&options, &text, &json, &report, &err), fail);
   printf("%s", as_json ? json.data : text.data);
+  fflush(stdout); /* before what goes to standard error */
   if (!dry) report_end(&report);
   if (report.stopped) code = 128 + (int)*stop;
   else if (report.n_failed > 0) code = 1;

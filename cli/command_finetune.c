@@ -79,7 +79,7 @@ static sn_status check_set(const sn_args *args, sn_error *err) {
 typedef struct request {
   sn_finetune_task_options task;
   const char **runs, **set, **excluded;
-  char mode[64], *out;
+  char mode[64], *out, *table;
 } request;
 
 static void free_request(request *r) {
@@ -87,6 +87,7 @@ static void free_request(request *r) {
   sn_free(r->set);
   sn_free(r->excluded);
   sn_free(r->out);
+  sn_free(r->table);
 }
 
 static sn_status read_numbers(const sn_args *args, sn_probe_options *p, sn_error *err) {
@@ -145,6 +146,7 @@ static sn_status read_request(const sn_args *args, request *r, sn_error *err) {
   if (sn_args_has(args, "out")) SN_TRY(sn_strdup(&r->out, sn_args_get(args, "out"), "output folder", err));
   else SN_TRY(sn_path_join(r->runs[0], "finetune", &r->out, err));
   r->task.out = r->out;
+  SN_TRY(sn_path_join(r->out, "finetune.json", &r->table, err));
   return SN_OK;
 }
 
@@ -176,18 +178,15 @@ static sn_status print_settings(sn_error *err) {
 static sn_status save(const sn_probe_result *result, const request *r, bool print, sn_error *err) {
   sn_string text = {0};
   sn_json_writer writer;
-  char *path = NULL;
   sn_status status;
   sn_json_writer_init(&writer, &text, 1);
   sn_probe_write_json(result, &writer);
   SN_TRY_GOTO(sn_json_writer_finish(&writer, err), done);
   SN_TRY_GOTO(sn_string_append(&text, "\n", 1, err), done);
-  SN_TRY_GOTO(sn_path_join(r->out, "finetune.json", &path, err), done);
-  SN_TRY_GOTO(sn_write_file(path, text.data, text.length, err), done);
+  SN_TRY_GOTO(sn_write_file(r->table, text.data, text.length, err), done);
   if (print) printf("%s", text.data);
-  fprintf(stderr, "written: %s\n", path);
+  fprintf(stderr, "written: %s\n", r->table);
 done:
-  sn_free(path);
   sn_string_free(&text);
   return status;
 }
@@ -213,6 +212,7 @@ int sn_command_finetune(int argc, char **argv) {
     goto fail;
   }
   SN_TRY_GOTO(read_request(args, &r, &err), fail);
+  SN_TRY_GOTO(sn_finetune_check_output(r.table, &err), fail);
   r.task.stop = sn_terminal_catch_signals();
   r.task.progress = sn_terminal_is_interactive() ? show_progress : log_progress;
   status = sn_finetune_task_run(&r.task, &result, &err);

@@ -17,6 +17,19 @@ grep -q 'threads: 1' tiny.yaml || fail "the example suite has changed"
 grep -q '^pretraining: 0 done, 0 to resume, 8 to do$' plan || fail "not the plan: $(cat plan)"
 [ ! -e runs ] || fail "a dry run wrote something"
 
+# Files of another hand are not replaced, and nothing is done before that is known.
+mkdir mine
+for name in table.csv table.json table.md runs/mae50/seed-0/fold-1/result.json scores/sex/linear/baseline-0.safetensors; do
+  rm -rf mine; mkdir -p "mine/$(dirname "$name")"; printf '# mine\n' > "mine/$name"
+  for dry in "" --dry-run; do
+    code=0; "$sonde" benchmark tiny.yaml --out mine $dry > /dev/null 2> log || code=$?
+    [ $code = 2 ] && grep -q "mine/$name: is there and is not\|mine/$name: is there without" log || fail "a foreign $name gave status $code: $(cat log)"
+  done
+  [ "$(cat "mine/$name")" = '# mine' ] && [ "$(find mine -type f | wc -l)" = 1 ] || fail "something was written beside $name"
+done
+code=0; "$sonde" benchmark tiny.yaml --out cohort/runs > /dev/null 2> log || code=$?
+[ $code = 2 ] && grep -q 'cannot lie in the directory of its data' log && [ ! -e cohort/runs ] || fail "runs in the data: status $code: $(cat log)"
+
 "$sonde" benchmark tiny.yaml > table 2> log || fail "it failed: $(cat log)"
 cmp table runs/tiny/table.md || fail "standard output and table.md differ"
 for line in '^## sex, linear' '^## sex, knn' '^| mae75 | mean |' '^| mae50 | chosen |' '^| random | mean_max_std |' '^| raw |' '^| majority |'; do

@@ -44,6 +44,14 @@ for name in embed.patch.weight backbone.blocks.0.attn.qkv.weight backbone.blocks
   [ -n "$c" ] && [ "$a" != "$c" ] || fail "$name did not move where everything learns"
 done
 
+# A finetune.json of another hand is left as it is, and nothing is trained before that is known.
+for text in '{"target": "mine"}' '{"probe": "linear", "engine_version": "1"}' 'notes' '{'; do
+  rm -rf mine; mkdir mine; echo "$text" > mine/finetune.json
+  code=0; tune --out mine > /dev/null 2> log || code=$?
+  [ $code = 2 ] && grep -q 'mine/finetune.json: is there and is not the table of a fine-tuning' log || fail "a foreign finetune.json gave status $code: $(cat log)"
+  [ "$(cat mine/finetune.json)" = "$text" ] && [ "$(ls mine)" = finetune.json ] || fail "mine/ was written to"
+done
+
 # Refusals say what, and have status 2.
 refused() { # word, arguments
   local word=$1 code=0; shift
