@@ -286,6 +286,23 @@ static bool extension_of_a_format(const char *name) {
   return false;
 }
 
+/* Whether the walk has a file of the same stem that is of a format by its name: rec.edf beside rec.csv; then rec.json tells of it. */
+static bool has_owner_beside(const sn_walk *walk, const char *path) {
+  const int stem = (int)(sn_path_extension(path) - path);
+  char beside[4096];
+  for (int64_t i = 0; i < sn_n_formats; i++) {
+    for (const char *at = sn_formats[i]->extensions; at != NULL && *at != 0;) {
+      at += strspn(at, " ");
+      const int length = (int)strcspn(at, " ");
+      const int n = snprintf(beside, sizeof beside, "%.*s%.*s", stem, path, length, at);
+      at += length;
+      if (length == 0 || n < 0 || (size_t)n >= sizeof beside || sn_recording_needs_sidecar(beside)) continue;
+      if (sn_walk_find(walk, beside) >= 0) return true;
+    }
+  }
+  return false;
+}
+
 static int sniff(const char *name, const uint8_t *head, int64_t n, const sn_folder *folder) {
   int best = 0;
   for (int64_t i = 0; i < sn_n_formats; i++) {
@@ -323,6 +340,7 @@ static sn_status look_inside(scan *s, const char *path, const char *folder, find
     goto done;
   }
   score = sniff(name, head, n, place);
+  if (score == SN_SNIFF_SIDECAR && sn_recording_needs_sidecar(name) && has_owner_beside(s->walk, path)) score = 0;
   if (score == 0) {
     for (const char *const *kind = KNOWN_KINDS; *kind != NULL; kind++) {
       if (!ends_with(name, *kind) || extension_of_a_format(name)) continue;

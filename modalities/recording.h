@@ -170,6 +170,10 @@ typedef struct sn_format {
   bool experimental;        /* built from its definition alone: no file of its own software was at hand */
 } sn_format;
 
+/* What sniff gives to a table whose sidecar is there and is not one: it is opened to say what is wrong, unless the sidecar
+ * belongs to a recording of another format beside it. Anything that knows the file's content gives more. */
+enum { SN_SNIFF_SIDECAR = 1 };
+
 extern const sn_format *const sn_formats[];
 extern const int64_t sn_n_formats;
 /* Whether a file of that name would be a recording if a sidecar stood beside it (docs/formats/array.md). */
@@ -241,6 +245,8 @@ SN_MUST_CHECK sn_status sn_warning_add(sn_warning **list, int64_t *n, const char
  * the unit is not known, and then unit is "". Voltages: mV for ECG and EMG, uV for EEG, EOG, ECoG; fT and fT/cm for MEG;
  * mmHg for pressure; degC for temperature; NU is known for every kind; other kinds keep any unit as stored. */
 bool sn_unit_canonical(const char *raw, sn_sensor_kind kind, char unit[SN_UNIT_NAME], double *scale);
+/* Whether the unit is one of any kind: other kinds keep also what is none. */
+bool sn_unit_is_known(const char *raw);
 const char *sn_sensor_kind_name(sn_sensor_kind kind); /* "ecg", "eeg", ... */
 
 #endif

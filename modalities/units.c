@@ -83,6 +83,8 @@ bool sn_unit_canonical(const char *raw, sn_sensor_kind kind, char unit[SN_UNIT_N
   return true;
 }
 
+bool sn_unit_is_known(const char *raw) { return find_unit(raw) != NULL; }
+
 const char *sn_sensor_kind_name(sn_sensor_kind kind) {
   switch (kind) {
     case SN_SENSOR_NONE: return "none";

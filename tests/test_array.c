@@ -142,7 +142,7 @@ static void refused(void **state) {
       {"{\"rate\": 5}", "1,2\n", "channels", SN_E_CORRUPT},
       {"{" KEYS ", \"unit\": \"uV\"}", "1,2\n", "did you mean \"units\"", SN_E_CORRUPT},
       {"{" KEYS ", \"units\": [\"uV\"]}", "1,2\n", "units", SN_E_CORRUPT},
-      {"{" KEYS ", \"kinds\": [\"eeg\", \"brain\"]}", "1,2\n", "kinds", SN_E_CORRUPT},
+      {"{" KEYS ", \"kinds\": [\"eeg\", \"brain\"]}", "1,2\n", "entry 2 of \"kinds\" (channel 'Cz') is the text \"brain\"", SN_E_CORRUPT},
       {"{" KEYS ", \"kinds\": \"ecg\"}", "1,2\n", "\"kinds\" is the text \"ecg\": expected a list", SN_E_CORRUPT},
       {"{\"rate\": \"0\", \"channels\": [\"a\", \"b\"]}", "1,2\n", "\"rate\" is the text \"0\"", SN_E_CORRUPT},
       {"{" KEYS "}", "Fp1,Cz\n1,2\n", "header_lines", SN_E_CORRUPT},
@@ -151,8 +151,16 @@ static void refused(void **state) {
       {"{" KEYS ", \"positions_m\": [[0, 80, 40], null]}", "1,2\n", "within 0.5 m", SN_E_CORRUPT},
       {"{" KEYS ", \"axes\": \"channel,time\"}", "1,2\n", "axes", SN_E_CORRUPT},
       {"{" KEYS ", \"bad\": [\"Oz\"]}", "1,2\n", "bad", SN_E_CORRUPT},
-      {"{" KEYS ", \"columns\": [0, 0]}", "1,2\n", "columns", SN_E_CORRUPT},
-      {"{" KEYS ", \"columns\": [0, 5]}", "1,2\n", "line 1", SN_E_CORRUPT},
+      {"{" KEYS ", \"columns\": [0, 0]}", "1,2\n", "names column 0 twice", SN_E_CORRUPT},
+      {"{" KEYS ", \"columns\": [0, -1]}", "1,2\n", "entry 2 of \"columns\"", SN_E_CORRUPT},
+      {"{" KEYS ", \"columns\": [0, 5]}", "1,2\n", "line 1 has 2 columns, 0 to 1; its sidecar's \"columns\" names column 5", SN_E_CORRUPT},
+      {"{" KEYS ", \"units\": [\"uV\", 7]}", "1,2\n", "entry 2 of \"units\" (channel 'Cz') is the number 7", SN_E_CORRUPT},
+      {"{" KEYS ", \"scale\": [1, 0]}", "1,2\n", "entry 2 of \"scale\" (channel 'Cz')", SN_E_CORRUPT},
+      {"{\"rate\": 1e300, \"channels\": [\"a\", \"b\"]}", "1,2\n", "1e+300: expected Hz, a number above 0 and at most 1e9", SN_E_CORRUPT},
+      {"{\"rate\": \"9000000000000000000/1\", \"channels\": [\"a\", \"b\"]}", "1,2\n", "at most 1e9", SN_E_CORRUPT},
+      {"{\"rte\": 5, \"channels\": [\"a\", \"b\"]}", "1,2\n", "did you mean \"rate\"", SN_E_CORRUPT},
+      {"{\n\"rate\": 5,\n}", "1,2\n", "r.json: line 3, byte 13", SN_E_CORRUPT},
+      {"[]", "1,2\n", "found a list of 0", SN_E_CORRUPT},
       {"{" KEYS "}", "1,2,3\n", "3 columns", SN_E_CORRUPT},
       {"{" KEYS "}", "1,2\n3\n", "line 2", SN_E_CORRUPT},
       {"{" KEYS "}", "1,2\n3,x\n", "'x' is no number", SN_E_CORRUPT},
@@ -161,6 +169,26 @@ static void refused(void **state) {
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     format_case c = opened("r.csv", rows[i].data, (int64_t)strlen(rows[i].data), rows[i].sidecar);
     case_must_fail(&c, rows[i].status, rows[i].word);
+  }
+}
+
+/* A unit that is none makes another channel of it, and that is said; where the kinds are stated it is as they say. */
+static void unit_unfamiliar(void **state) {
+  static const struct {
+    const char *more;
+    bool told;
+  } rows[] = {{", \"units\": [\"uV\", \"furlong\"]}", true}, {", \"units\": [\"uV\", \"degC\"]}", false},
+              {", \"units\": [\"uV\", \"furlong\"], \"kinds\": [\"eeg\", \"other\"]}", false}};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    char sidecar[256];
+    bool told = false;
+    snprintf(sidecar, sizeof sidecar, "{" KEYS "%s", rows[i].more);
+    format_case c = opened("r.csv", "1,2\n", 4, sidecar);
+    case_must(&c);
+    for (int64_t w = 0; w < c.recording->n_warnings; w++)
+      told = told || (strcmp(c.recording->warnings[w].code, "unit_unfamiliar") == 0 && strstr(c.recording->warnings[w].message, "'furlong'") != NULL);
+    assert_int_equal(told, rows[i].told);
+    case_close(&c);
   }
 }
 
@@ -305,7 +333,7 @@ static void real_text(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_array), cmocka_unit_test(fields_of_the_sidecar), cmocka_unit_test(unit_unknown), cmocka_unit_test(kinds_by_name),
-      cmocka_unit_test(refused),     cmocka_unit_test(npy_headers),           cmocka_unit_test(truncated_anywhere),
+      cmocka_unit_test(refused),     cmocka_unit_test(unit_unfamiliar),       cmocka_unit_test(npy_headers),           cmocka_unit_test(truncated_anywhere),
       cmocka_unit_test(hdf5_damage), cmocka_unit_test(failing_allocations),   cmocka_unit_test(real_text),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,7 @@
 #include "modalities/eeg/channel_names.h"
 #include "modalities/formats/channel_setup.h"
 
+static const double MOST_RATE = 1e9; /* Hz */
 enum { NAME = 256, MOST_SIDECAR = 1 << 24, MOST_CHANNELS = 1 << 16 };
 
 /* What stands there, for a message. */
@@ -31,6 +32,18 @@ static sn_status bad(const array_sidecar *s, const char *key, const char *expect
   describe(value, found, sizeof found);
   return sn_fail_at(err, SN_E_CORRUPT, -1, value != NULL ? sn_json_line(value) : -1, key,
                     "'%s': \"%s\" is %s: expected %s", s->file, key, found, expected);
+}
+
+/* The same of one entry of a list, with the channel whose it is. */
+static sn_status bad_entry(const array_sidecar *s, const char *key, int64_t i, const char *expected, sn_error *err) {
+  const sn_json *value = sn_json_at(sn_json_get(s->json, key), i);
+  const char *channel = sn_json_as_string(sn_json_at(sn_json_get(s->json, "channels"), i));
+  const bool of_channel = channel != NULL && strcmp(key, "channels") != 0 && strcmp(key, "bad") != 0;
+  char found[64], of[64] = "";
+  describe(value, found, sizeof found);
+  if (of_channel) snprintf(of, sizeof of, " (channel '%.40s')", channel);
+  return sn_fail_at(err, SN_E_CORRUPT, -1, value != NULL ? sn_json_line(value) : -1, key, "'%s': entry %lld of \"%s\"%s is %s: expected %s",
+                    s->file, (long long)i + 1, key, of, found, expected);
 }
 
 /* ---- the sidecar ---- */
@@ -60,12 +73,12 @@ static sn_status check_texts(const array_sidecar *s, const char *key, bool one, 
   if (sn_json_kind(list) != SN_JSON_ARRAY || (n >= 0 && sn_json_length(list) != n))
     return bad(s, key, one ? "a text for all, or a list with one for each channel" : "a list of texts, one for each channel", err);
   for (int64_t i = 0; i < sn_json_length(list); i++)
-    if (sn_json_kind(sn_json_at(list, i)) != SN_JSON_STRING) return bad(s, key, "texts", err);
+    if (sn_json_kind(sn_json_at(list, i)) != SN_JSON_STRING) return bad_entry(s, key, i, "a text", err);
   return SN_OK;
 }
 
 static sn_status take_rate(array_sidecar *s, sn_error *err) {
-  static const char expected[] = "a number above 0, or a text \"num/den\"";
+  static const char expected[] = "Hz, a number above 0 and at most 1e9, or a text \"num/den\"";
   const sn_json *rate = sn_json_get(s->json, "rate");
   const char *text = rate != NULL ? sn_json_as_string(rate) : NULL;
   double value;
@@ -75,14 +88,15 @@ static sn_status take_rate(array_sidecar *s, sn_error *err) {
     if (slash == NULL || slash - text >= (int)sizeof first) return bad(s, "rate", expected, err);
     snprintf(first, sizeof first, "%.*s", (int)(slash - text), text);
     if (!sn_parse_i64(first, &s->rate_num) || !sn_parse_i64(slash + 1, &s->rate_den) || s->rate_num < 1 ||
-        s->rate_den < 1)
+        s->rate_den < 1 || (double)s->rate_num / (double)s->rate_den > MOST_RATE)
       return bad(s, "rate", expected, err);
     int64_t g = sn_gcd(s->rate_num, s->rate_den);
     s->rate_num /= g;
     s->rate_den /= g;
     return SN_OK;
   }
-  if (rate == NULL || !sn_json_as_f64(rate, &value) || !sn_double_ratio(value, &s->rate_num, &s->rate_den))
+  if (rate == NULL || !sn_json_as_f64(rate, &value) || !(value <= MOST_RATE) ||
+      !sn_double_ratio(value, &s->rate_num, &s->rate_den))
     return bad(s, "rate", expected, err);
   return SN_OK;
 }
@@ -97,7 +111,7 @@ static sn_status check_numbers(const array_sidecar *s, sn_error *err) {
   if (scale != NULL && sn_json_kind(scale) == SN_JSON_ARRAY) {
     if (sn_json_length(scale) != s->n_channels) return bad(s, "scale", "as many numbers as channels", err);
     for (int64_t i = 0; i < s->n_channels; i++)
-      if (!sn_json_as_f64(sn_json_at(scale, i), &value) || value == 0) return bad(s, "scale", "numbers, none 0", err);
+      if (!sn_json_as_f64(sn_json_at(scale, i), &value) || value == 0) return bad_entry(s, "scale", i, "a number, not 0", err);
   }
   if (positions != NULL && (sn_json_kind(positions) != SN_JSON_ARRAY || sn_json_length(positions) != s->n_channels))
     return bad(s, "positions_m", "as many positions (or null) as channels", err);
@@ -110,7 +124,7 @@ static sn_status check_numbers(const array_sidecar *s, sn_error *err) {
       good = sn_json_as_f64(sn_json_at(p, k), &value);
       squares += good ? value * value : 0;
     }
-    if (!good || !(squares <= 0.25)) return bad(s, "positions_m", "[x, y, z] in metres, within 0.5 m, or null", err);
+    if (!good || !(squares <= 0.25)) return bad_entry(s, "positions_m", i, "[x, y, z] in metres, within 0.5 m, or null", err);
   }
   if (lines != NULL && (!sn_json_as_i64(lines, &whole) || whole < 0))
     return bad(s, "header_lines", "a number from 0", err);
@@ -121,9 +135,11 @@ static sn_status check_numbers(const array_sidecar *s, sn_error *err) {
 
 static sn_status check_sidecar(array_sidecar *s, sn_error *err) {
   const sn_json *channels = sn_json_get(s->json, "channels"), *axes = sn_json_get(s->json, "axes");
+  char found[64];
+  describe(s->json, found, sizeof found);
   if (sn_json_kind(s->json) != SN_JSON_OBJECT)
-    return sn_fail_at(err, SN_E_CORRUPT, -1, 1, NULL, "'%s': expected an object with \"rate\" and \"channels\"",
-                      s->file);
+    return sn_fail_at(err, SN_E_CORRUPT, -1, sn_json_line(s->json), NULL, "'%s' line %lld: expected an object with \"rate\" and "
+                      "\"channels\", found %s", s->file, (long long)sn_json_line(s->json), found);
   SN_TRY(check_keys(s, err));
   SN_TRY(take_rate(s, err));
   s->n_channels = channels != NULL ? sn_json_length(channels) : 0;
@@ -233,7 +249,7 @@ static sn_status set_channel(const array_sidecar *s, int64_t i, sn_grid *grid, s
   sn_sensor_kind kind = SN_SENSOR_NONE;
   double scale = 1;
   if (kind_name != NULL && !kind_of_name(kind_name, &kind))
-    return bad(s, "kinds", "\"eeg\", \"eog\", \"ecg\", \"emg\", \"other\", ...", err);
+    return bad_entry(s, "kinds", i, "\"eeg\", \"eog\", \"ecg\", \"emg\", \"other\", ...", err);
   const char *name = sn_json_as_string(element(s, "channels", i));
   if (kind_name == NULL && is_lead(name)) kind = SN_SENSOR_ECG;
   SN_TRY(sn_channel_setup(r, i, name, unit != NULL ? unit : "", NULL, kind,
@@ -243,6 +259,10 @@ static sn_status set_channel(const array_sidecar *s, int64_t i, sn_grid *grid, s
     return sn_fail_at(err, SN_E_CORRUPT, -1, -1, c->raw_name,
                       "'%s': the unit '%s' of '%s' is none of a channel of kind %s", s->file, unit, c->raw_name,
                       kind_name);
+  if (kind_name == NULL && unit != NULL && sn_unit_is_stated(unit) && !sn_unit_is_known(unit))
+    SN_TRY(sn_recording_warn(r, "unit_unfamiliar", c->raw_name, err, "'%s': the unit '%.30s' of '%s' is none that is known: the "
+                             "channel is taken as kind other, in that unit; if it is a voltage, say so (\"uV\", \"mV\", \"V\")",
+                             s->file, unit, c->raw_name));
   if (sn_json_get(s->json, "scale") != NULL) sn_json_as_f64(element(s, "scale", i), &scale);
   c->gain = 1 / scale;
   grid->scale[i] = scale * c->unit_scale;
@@ -269,7 +289,7 @@ static sn_status set_channels(const array_sidecar *s, sn_grid *grid, sn_recordin
       if (strcmp(r->channels[i].raw_name, sn_json_as_string(sn_json_at(list, k))) != 0) continue;
       r->channels[i].bad = found = true;
     }
-    if (!found) return bad(s, "bad", "names of channels", err);
+    if (!found) return bad_entry(s, "bad", k, "the name of a channel", err);
   }
   if (reference != NULL) sn_text_cut(r->reference, sizeof r->reference, reference);
   SN_TRY(sn_channels_finish(r, err));
@@ -346,7 +366,36 @@ static sn_status open_file(sn_folder *folder, const char *name, const sn_open_op
   return status;
 }
 
-/* Only what has a sidecar with a rate and channels: folders are full of tables that are none of ours. */
+/* A table may have a JSON of another kind beside it: a dictionary of its columns (an object of nothing but objects, as BIDS has
+ * them), or its own rows once more (a list of objects). */
+static bool is_of_another_kind(const sn_json *json) {
+  const sn_json_type type = sn_json_kind(json);
+  const int64_t n = sn_json_length(json);
+  if ((type != SN_JSON_OBJECT && type != SN_JSON_ARRAY) || n == 0) return false;
+  for (int64_t i = 0; i < n; i++) {
+    const sn_json *item = sn_json_at(json, i);
+    if (sn_json_kind(item) != SN_JSON_OBJECT) return false;
+    if (type == SN_JSON_ARRAY && (sn_json_get(item, "rate") != NULL || sn_json_get(item, "channels") != NULL)) return false;
+  }
+  return true;
+}
+
+/* The tables of BIDS by name: also a dictionary of theirs that cannot be parsed is none of ours. */
+static bool is_bids_table(const char *name) {
+  static const char *const ENDS[] = {"_channels", "_electrodes", "_events", "_optodes", "_scans", "_sessions"};
+  const char *extension = sn_path_extension(name);
+  const size_t n = (size_t)(extension - name);
+  if (strcmp(extension, ".tsv") != 0) return false;
+  if (strcmp(name, "participants.tsv") == 0 || strcmp(name, "samples.tsv") == 0) return true;
+  for (size_t i = 0; i < sizeof ENDS / sizeof ENDS[0]; i++) {
+    const size_t m = strlen(ENDS[i]);
+    if (n > m && strncmp(name + n - m, ENDS[i], m) == 0) return true;
+  }
+  return false;
+}
+
+/* Only what has a sidecar: folders are full of tables that are none of ours. One that is broken is ours too, so that it is said
+ * what is wrong with it; then whatever else knows the file comes first. */
 static int sniff(const char *name, const uint8_t *head, int64_t n, const sn_folder *folder) {
   char sidecar[NAME];
   sn_json *json = NULL;
@@ -354,10 +403,11 @@ static int sniff(const char *name, const uint8_t *head, int64_t n, const sn_fold
   int score = 0;
   if (kind == NO_ARRAY) return 0;
   if (kind == NPY && n >= 6 && memcmp(head, "\x93NUMPY", 6) == 0) score = 10; /* to say that it needs a sidecar */
-  if (folder == NULL || !sidecar_name(name, sidecar) || !sn_folder_has(folder, sidecar) ||
-      load_json(folder, sidecar, &json, NULL) != SN_OK)
-    return score;
+  if (folder == NULL || !sidecar_name(name, sidecar) || !sn_folder_has(folder, sidecar)) return score;
+  const int broken = score > 0 ? score : is_bids_table(name) ? 0 : SN_SNIFF_SIDECAR;
+  if (load_json(folder, sidecar, &json, NULL) != SN_OK) return broken;
   if (sn_json_get(json, "rate") != NULL && sn_json_get(json, "channels") != NULL) score = 80;
+  else if (!is_of_another_kind(json)) score = broken;
   sn_json_destroy(json);
   return score;
 }

@@ -1,9 +1,10 @@
 /* Plain arrays with a small sidecar: NPY (NumPy's format versions 1 to 3), text columns (CSV, TSV, TXT), HDF5 datasets.
  *
  * The sidecar is a JSON object in STEM.json beside the data file.  Its keys; any other is SN_E_CORRUPT, naming the nearest:
- *   rate          required: Hz, a number or a text "num/den"
+ *   rate          required: Hz, a number or a text "num/den", at most 1e9
  *   channels      required: names, in the order of the array
- *   units         one text for all, or a list; absent: unknown, then values are refused until a unit is assumed
+ *   units         one text for all, or a list; absent: unknown, then values are refused until a unit is assumed.
+ *                 One that no kind has makes the channel "other", and the warning "unit_unfamiliar" says so
  *   kinds         a list of kinds ("eeg", "eog", "ecg", "emg", "ecog", "other", ...), one for each channel; absent: by name.
  *                 Then the leads of an ECG (I, II, III, aVR, aVL, aVF, V1 to V9) are "ecg", other names as in
  *                 formats/channel_setup.h, and the warning "kind_by_name" says what was taken for what
@@ -16,7 +17,9 @@
  *   header_lines  text: lines to leave out at the beginning, beside those that begin with '#'
  *   delimiter     text: one character; absent: tab in .tsv, comma in .csv, blanks and tabs elsewhere
  *   columns       text: which columns, counted from 0, are the channels; absent: all, as many as there are channels
- * A data file without a sidecar is not taken for a recording; whoever asks for it, or for a folder of such, is told.
+ * A data file without a sidecar is not taken for a recording; whoever asks for it, or for a folder of such, is told.  One whose
+ * sidecar is broken is a recording that cannot be read (SN_SNIFF_SIDECAR), but not where the JSON is of another kind: an object
+ * of nothing but objects (a dictionary of columns), a list of objects (rows), or the dictionary of a table of BIDS.
  *
  * Values.  stored * scale in the unit. NaN and infinities are missing samples; in text so are empty cells, "nan", "NA",
  * "n/a". The number of channels must be the array's: SN_E_CORRUPT. Text rows of unequal length: SN_E_CORRUPT with the

@@ -72,7 +72,11 @@ static sn_status take_row(columns *c, const char *start, const char *line_end, s
   }
   if (c->n_columns == 0) {
     c->n_columns = k;
-    if (c->channel == NULL ? k != c->n_channels : k < c->n_mapped)
+    if (c->channel != NULL && k < c->n_mapped)
+      return sn_fail_at(err, SN_E_CORRUPT, -1, c->line, "columns",
+                        "'%s' line %lld has %lld columns, 0 to %lld; its sidecar's \"columns\" names column %lld", c->name,
+                        (long long)c->line, (long long)k, (long long)k - 1, (long long)c->n_mapped - 1);
+    if (c->channel == NULL && k != c->n_channels)
       return sn_fail_at(err, SN_E_CORRUPT, -1, c->line, NULL,
                         "'%s' line %lld has %lld columns, its sidecar names %lld channels", c->name, (long long)c->line,
                         (long long)k, (long long)c->n_channels);
@@ -111,10 +115,13 @@ static sn_status map_columns(const array_sidecar *s, columns *c, sn_error *err) 
   for (int64_t k = 0; k < MOST_COLUMNS; k++) c->channel[k] = -1;
   for (int64_t i = 0; i < s->n_channels; i++) {
     int64_t column;
-    if (!sn_json_as_i64(sn_json_at(list, i), &column) || column < 0 || column >= MOST_COLUMNS ||
-        c->channel[column] >= 0)
-      return sn_fail_at(err, SN_E_CORRUPT, -1, sn_json_line(list), "columns",
-                        "'%s': columns must be different numbers from 0", s->file);
+    if (!sn_json_as_i64(sn_json_at(list, i), &column) || column < 0 || column >= MOST_COLUMNS)
+      return sn_fail_at(err, SN_E_CORRUPT, -1, sn_json_line(sn_json_at(list, i)), "columns",
+                        "'%s': entry %lld of \"columns\" is no column: expected a number from 0 to %d", s->file, (long long)i + 1,
+                        MOST_COLUMNS - 1);
+    if (c->channel[column] >= 0)
+      return sn_fail_at(err, SN_E_CORRUPT, -1, sn_json_line(sn_json_at(list, i)), "columns",
+                        "'%s': \"columns\" names column %lld twice: expected different ones", s->file, (long long)column);
     c->channel[column] = i;
     if (column + 1 > c->n_mapped) c->n_mapped = column + 1;
   }
