@@ -230,6 +230,7 @@ static sn_status run_all(const sn_args *args, sn_speed_options *options, int64_t
     if (status != SN_OK) break;
     if (a.status != SN_OK) {
       (*failed)++;
+      fflush(stdout);
       fprintf(stderr, "sonde bench: %s: %s\n", c->name, a.err.message);
     } else if (json) {
       write_row(&w, c->name, &a);

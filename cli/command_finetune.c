@@ -185,6 +185,7 @@ static sn_status save(const sn_probe_result *result, const request *r, bool prin
   SN_TRY_GOTO(sn_string_append(&text, "\n", 1, err), done);
   SN_TRY_GOTO(sn_write_file(r->table, text.data, text.length, err), done);
   if (print) printf("%s", text.data);
+  fflush(stdout); /* before what goes to standard error */
   fprintf(stderr, "written: %s\n", r->table);
 done:
   sn_string_free(&text);

@@ -223,9 +223,10 @@ static void print_left_out(const summary *s) {
     const status_count *c = &s->statuses[k];
     if (strcmp(c->name, "ok") == 0) continue;
     const sn_manifest_row *row = &s->manifest->rows[c->first];
-    /* As it stands in the manifest: a name may hold bytes that a terminal would obey. */
-    printf("  %10" PRId64 "  %-11s %s: %s\n", c->n, c->name, row->cells[SN_MANIFEST_PATH],
-           row->cells[SN_MANIFEST_REASON]);
+    char path[4096], reason[4096];
+    sn_manifest_show(row->cells[SN_MANIFEST_PATH], path, sizeof path); /* a name may hold bytes that a terminal would obey */
+    sn_manifest_show(row->cells[SN_MANIFEST_REASON], reason, sizeof reason);
+    printf("  %10" PRId64 "  %-11s %s: %s\n", c->n, c->name, path, reason);
   }
 }
 
@@ -393,6 +394,7 @@ static sn_status write_json(const summary *s, const char *out, bool whole, sn_st
 /* ---- the command ----------------------------------------------------------------------------------------------- */
 
 static void print_log(void *user, sn_log_level level, const char *message) {
+  fflush(stdout);
   fprintf(stderr, "sonde index: %s\n", message);
 }
 
@@ -493,6 +495,7 @@ static sn_status run(const sn_args *args, const char *dir, sn_string *json, int 
   } else {
     print_summary(s, out);
   }
+  fflush(stdout); /* before what goes to standard error */
   if (report.n_unlisted_folders > 0) {
     fprintf(stderr, "sonde index: %" PRId64 " folders could not be listed\n", report.n_unlisted_folders);
     *exit_code = 1;

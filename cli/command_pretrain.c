@@ -165,6 +165,7 @@ static sn_status print_json(const char *run, const sn_train_result *r, sn_error 
   sn_json_end_object(&w);
   sn_status status = sn_json_writer_finish(&w, err);
   if (status == SN_OK) printf("%s\n", text.data);
+  fflush(stdout); /* before what goes to standard error */
   sn_string_free(&text);
   return status;
 }

@@ -10,6 +10,7 @@
 
 static void write_line(void *user, sn_log_level level, const char *message) {
   const char *mark = level == SN_LOG_WARNING ? "warning: " : level == SN_LOG_ERROR ? "error: " : "";
+  fflush(stdout); /* both may go to one file: what was printed stands first there */
   flockfile(stderr);
   fprintf(stderr, "%s%s\n", mark, message);
   fflush(stderr);

@@ -158,8 +158,10 @@ sn_status sn_doctor_manifest(sn_doctor_report *report, const sn_manifest *m, con
   for (int64_t i = 0; i < m->n; i++) {
     const sn_manifest_row *row = &m->rows[i];
     if (row->ok || strcmp(row->cells[SN_MANIFEST_STATUS], "part") == 0) continue;
+    char reason[SN_ERROR_MESSAGE];
+    sn_manifest_show(row->cells[SN_MANIFEST_REASON], reason, sizeof reason);
     SN_TRY(sn_doctor_note(report, "unreadable", true, "recordings that cannot be read", 1, err, "%s: %s: %s", row->path,
-                          row->cells[SN_MANIFEST_STATUS], row->cells[SN_MANIFEST_REASON]));
+                          row->cells[SN_MANIFEST_STATUS], reason));
   }
   SN_TRY(twins(report, m, err));
   SN_TRY(persons(report, m, err));

@@ -73,6 +73,20 @@ sn_status sn_manifest_unescape(char *text, sn_error *err) {
   return SN_OK;
 }
 
+void sn_manifest_show(const char *cell, char *text, int64_t room) {
+  int64_t n = 0;
+  for (const char *from = cell; *from != 0; from++) {
+    const int high = *from == '%' ? hex_digit(from[1]) : -1, low = high < 0 ? -1 : hex_digit(from[2]);
+    const int c = low < 0 ? -1 : high * 16 + low;
+    if (n + 1 >= room) break;
+    if (c >= 0x20 && c < 0x7f) text[n++] = (char)c, from += 2;
+    else text[n++] = *from;
+  }
+  while (n + 1 >= room && n > 0 && ((unsigned char)text[n - 1] & 0xC0) == 0x80) n--; /* no half of a character at the cut */
+  if (n + 1 >= room && n > 0 && (unsigned char)text[n - 1] >= 0xC0) n--;
+  text[n] = 0;
+}
+
 /* ---- rows ------------------------------------------------------------------------------------------------------ */
 
 sn_status sn_manifest_create(const char *root, const char *name, sn_manifest **out, sn_error *err) {

@@ -127,6 +127,9 @@ SN_MUST_CHECK sn_status sn_manifest_checksum(const char *directory, const char *
 
 /* %XX escapes. list: ',' too. Appends to out. */
 SN_MUST_CHECK sn_status sn_manifest_escape(const char *text, bool list, sn_string *out, sn_error *err);
+/* A cell as a person is shown it: printable characters without their escapes, what a terminal would obey and what is no UTF-8
+ * with them. Cut where `room` ends. */
+void sn_manifest_show(const char *cell, char *text, int64_t room);
 /* In place; SN_E_CORRUPT for a '%' that is not followed by two hexadecimal digits, or %00. */
 SN_MUST_CHECK sn_status sn_manifest_unescape(char *text, sn_error *err);
 

@@ -61,12 +61,13 @@ static sn_status check_lost(sn_run_signal *data, const sn_config *config, const 
   if (data->n_lost == 0) return SN_OK;
   const sn_manifest_row *row = &m->rows[first];
   const long long lost = data->n_lost, all = m->n_ok + data->n_lost;
+  char reason[SN_ERROR_MESSAGE];
+  sn_manifest_show(row->cells[SN_MANIFEST_REASON], reason, sizeof reason);
   if ((double)lost > share * (double)all)
     return sn_fail(err, SN_E_STATE, "%lld of %lld recordings cannot be read, more than train.max_bad_share %g: mend them, name them in "
-                   "data.exclude, or raise train.max_bad_share (first %.60s: %.70s)", lost, all, share, row->path,
-                   row->cells[SN_MANIFEST_REASON]);
+                   "data.exclude, or raise train.max_bad_share. First %s: %s", lost, all, share, row->path, reason);
   sn_log_write(log, SN_LOG_WARNING, "%lld of %lld recordings cannot be read and are left out (first %s: %s); more than a share of %g "
-               "stops a run (train.max_bad_share)", lost, all, row->path, row->cells[SN_MANIFEST_REASON], share);
+               "stops a run (train.max_bad_share)", lost, all, row->path, reason, share);
   return SN_OK;
 }
 

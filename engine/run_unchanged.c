@@ -74,7 +74,9 @@ sn_status sn_run_check_unchanged(const sn_manifest *manifest, const char *path, 
     if (!manifest->rows[i].ok || quarantined[i]) continue;
     SN_TRY_GOTO(is_untouched(manifest, i, &st.st_mtim, &untouched, err), done);
     if (untouched || sn_manifest_verify(manifest, i, &why) == SN_OK) continue;
-    status = sn_fail(err, SN_E_STATE, "the data have changed since this run began: %.150s. A resumed run must see the same "
+    char *hint = strstr(why.message, "; run `sonde index`"); /* the manifest is the run's own: indexing again is no help */
+    if (hint != NULL) *hint = '\0';
+    status = sn_fail(err, SN_E_STATE, "the data have changed since this run began: %s. A resumed run must see the same "
                      "recordings: restore the file, or start a new run", why.message);
     goto done;
   }

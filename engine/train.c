@@ -527,8 +527,8 @@ static sn_status check_given(const sn_trainer *t, sn_error *err) {
   if (s->samples > 0 || s->rejected == 0) return SN_OK;
   if (s->step < MOST_EMPTY_FROM_THE_START && s->position < t->options->source->n_windows) return SN_OK;
   (void)sn_loader_silent(t->loader, &first, &reason);
-  return sn_fail(err, SN_E_ARGUMENT, "not one of the first %lld windows can be used: all are flat or invalid (first %.80s: %.90s); "
-                 "look at the recordings (`sonde doctor`) or at data.min_valid", (long long)s->rejected, first, reason);
+  return sn_fail(err, SN_E_ARGUMENT, "not one of the first %lld windows can be used: look at the recordings (`sonde doctor`) or at "
+                 "data.min_valid. All are flat or invalid (first %s: %s)", (long long)s->rejected, first, reason);
 }
 
 /* After as many places as there are windows (a pass, but where sources have shares or windows come in groups): recordings of

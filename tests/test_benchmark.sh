@@ -48,6 +48,10 @@ cmp json runs/tiny/table.json || fail "standard output and table.json differ"
 "$sonde" benchmark tiny.yaml --dry-run > plan
 grep -q '^predictions: 10 done, 0 to do' plan || fail "not the plan: $(cat plan)"
 
+# In one file the table stands whole before what is said of it.
+"$sonde" benchmark tiny.yaml > both 2>&1 || fail "the third time failed: $(cat both)"
+tail -n 1 both | grep -q '^written: runs/tiny/table.md' || fail "standard error stands in the table: $(cat both)"
+
 # One seed: the values and intervals of sonde probe, to the last digit.
 sed 's/seeds: \[0, 1\]/seeds: [1]/' tiny.yaml > one.yaml
 "$sonde" benchmark one.yaml > /dev/null 2> log || fail "one seed failed: $(cat log)"

@@ -30,6 +30,8 @@ code=0; tune --scratch --seeds 2 > /dev/null 2> log || code=$?
 tune --scratch --seeds 2 --resume > again 2> log || fail "resume failed: $(cat log)"
 cmp <(grep -v ' s$' table) <(grep -v ' s$' again) || fail "another table after --resume"
 tune --json --out other > json 2> /dev/null
+tune --json --out other --resume > both 2>&1
+[ "$(tail -n 1 both)" = "written: other/finetune.json" ] || fail "standard error stands in the object: $(tail -n 3 both)"
 grep -q '"probe": *"finetune"' json && grep -q '"encoder": *"majority"' json || fail "not the JSON of a table: $(head -c 400 json)"
 grep -q '"encoder_sha256": *null' json || fail "an unknown hash is not null"
 cmp json other/finetune.json || fail "standard output and finetune.json differ"

@@ -51,6 +51,19 @@ for i in 1 2 3 4 5 6 7 8 9; do echo 'x y' > "most/bad$i.hea"; done
 if pretrain most most_run --set train.steps=2; then fail "most of it is unreadable, and it ended well"; fi
 grep -q "9 of $((n + 9)) recordings cannot be read" log && grep -q 'data.exclude, or raise train.max_bad_share' log ||
   fail "not what to do: $(cat log)"
+# Why is said whole, and as it is, not as a cell of the manifest.
+mkdir named; cp good/s00000_0.* named/
+for i in 1 2 3; do
+  printf 'I,II\n1,2\n' > named/a_table_with_a_line_of_names_and_no_word_of_it_in_the_sidecar$i.csv
+  echo '{"rate": 10, "channels": ["I", "II"], "kinds": ["ecg", "ecg"], "units": ["mV", "mV"]}' > named/a_table_with_a_line_of_names_and_no_word_of_it_in_the_sidecar$i.json
+done
+if pretrain named named_csv --set train.steps=2; then fail "names were read as numbers"; fi
+grep -q 'set "header_lines" in the sidecar$' log || fail "the reason is cut or escaped: $(cat log)"
+pretrain named named_csv --set train.steps=2 --set train.max_bad_share=0.9 || fail "the limit is not heeded: $(cat log)"
+grep -q 'set "header_lines" in the sidecar)' log || fail "the warning escapes the reason: $(cat log)"
+"$sonde" index named > out 2> log && grep -q 'set "header_lines" in the sidecar$' out || fail "index escapes the reason: $(cat out)"
+"$sonde" doctor named > out 2> log || true
+grep -q 'set "header_lines" in the' out || fail "doctor escapes the reason: $(cat out)"
 pretrain most most_run --set train.steps=2 --set train.max_bad_share=0.6 || fail "the limit is not heeded: $(cat log)"
 grep -q 'cannot be read and are left out' log || fail "no warning below the limit: $(cat log)"
 pretrain most named_run --set train.steps=2 --set data.exclude=bad1,bad2,bad3,bad4,bad5,bad6,bad7,bad8,bad9 ||
@@ -88,6 +101,7 @@ cp "$first" kept; printf 'x' | dd of="$first" bs=1 seek=100 conv=notrunc 2> /dev
 touch -d '2001-01-01' "$first"
 if "$sonde" pretrain --resume goes_on --set train.steps=4 > /dev/null 2> log; then fail "changed data are gone on with"; fi
 grep -q "data have changed since this run began: $(basename "${first%.dat}")" log || fail "the file is not named: $(cat log)"
+! grep -q "sonde index\|;\." log && grep -q " bytes). A resumed run must see the same recordings" log || fail "the message is cut: $(cat log)"
 cp kept "$first"
 "$sonde" pretrain --resume goes_on --set train.steps=4 > /dev/null 2> log || fail "restored data are refused: $(cat log)"
 mv good moved
