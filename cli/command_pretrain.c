@@ -156,6 +156,8 @@ static sn_status print_json(const char *run, const sn_train_result *r, sn_error 
   sn_json_put_string(&w, "dtype", r->dtype);
   sn_json_put_i64(&w, "tokens", r->state.tokens);
   sn_json_put_i64(&w, "rejected", r->state.rejected);
+  sn_json_put_i64(&w, "recordings_unreadable", r->n_unreadable);
+  sn_json_put_i64(&w, "recordings_quarantined", r->n_quarantined);
   sn_json_put_i64(&w, "recordings_without_window", r->n_silent);
   sn_json_put_bool(&w, "stopped", r->stopped);
   sn_json_put_bool(&w, "collapsed", r->state.monitor.collapsed);
@@ -204,6 +206,11 @@ static int finish(const sn_args *args, const char *run, bool from_recordings, do
   if (result->state.rejected > 0)
     fprintf(stderr, "  rejected windows: %lld, flat or with too little measured (%s)\n",
             (long long)result->state.rejected, result->why_rejected[0] != '\0' ? result->why_rejected : "before this was resumed");
+  if (result->n_unreadable > 0)
+    fprintf(stderr, "  recordings left out, which could not be read when they were indexed: %lld, first %s\n", (long long)result->n_unreadable,
+            result->first_unreadable);
+  if (result->n_quarantined > 0)
+    fprintf(stderr, "  recordings in quarantine: %lld (%s/quarantine.tsv says why)\n", (long long)result->n_quarantined, run);
   if (result->n_silent > 0)
     fprintf(stderr, "  recordings without any usable window%s: %lld, first %s\n", result->start_step > 0 ? " since this was resumed" : "",
             (long long)result->n_silent, result->first_silent);

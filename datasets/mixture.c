@@ -249,6 +249,7 @@ static sn_status add_up(sn_source *source, mixture *m, const sn_mixture_input *i
         !sn_add_ok(source->total_tokens, p->tokens, &source->total_tokens))
       return sn_fail(err, SN_E_ARGUMENT, "too many windows");
     source->n_recordings += s->n_recordings;
+    if (source->n_lost == 0) snprintf(source->first_lost, sizeof source->first_lost, "%s", s->first_lost);
     source->n_lost += s->n_lost;
     source->n_used += s->n_used > 0 ? s->n_used : s->n_recordings;
     if (s->min_tokens < source->min_tokens) source->min_tokens = s->min_tokens;

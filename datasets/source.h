@@ -71,6 +71,7 @@ struct sn_source {
   int64_t n_recordings;  /* rows of the manifest that recording() may name; 0: none, recording() is always -1 */
   int64_t n_used;        /* of these, how many have windows: what max_bad_share is a share of; 0: n_recordings */
   int64_t n_lost;        /* recordings that could not even be indexed: they count towards max_bad_share too */
+  char first_lost[SN_ERROR_MESSAGE + 208];  /* "PATH: reason" of the first, "" */
   int64_t min_tokens;    /* least nominal tokens of one window, at least 1 */
   int64_t total_tokens;  /* nominal, of all windows; 0: not added up */
   int64_t max_tokens;    /* most nominal tokens of one window */

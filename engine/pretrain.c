@@ -8,6 +8,9 @@
 #include "core/fs.h"
 #include "engine/run.h"
 #include "engine/run_folder.h"
+#ifndef SONDE_MINIMAL
+#include "engine/run_unchanged.h"
+#endif
 #include "objectives/objective.h"
 
 sn_status sn_pretrain_check(sn_config *config, int64_t *steps, sn_error *err) {
@@ -37,6 +40,20 @@ static bool is_own(const sn_config *config, int64_t phase, int64_t key) {
   return sn_config_next_own(sn_config_phase(config, phase), key - 1) == key;
 }
 
+/* A labels file elsewhere whose content was compared and is the same changes nothing. source NULL: the run's own. */
+static bool is_neutral(const char *run, const char *source, const sn_config *before, const sn_config *now, const char *key) {
+  if (sn_pretrain_is_neutral(key)) return true;
+#ifndef SONDE_MINIMAL
+  char folder[4096];
+  if (strcmp(key, "data.labels") != 0 || sn_config_text(before, key)[0] == '\0' || sn_config_text(now, key)[0] == '\0') return false;
+  const int n = snprintf(folder, sizeof folder, "%s%s%s", run, source != NULL ? "/sources/" : "", source != NULL ? source : "");
+  return n > 0 && (size_t)n < sizeof folder && sn_run_labels_known(folder);
+#else
+  (void)run, (void)source, (void)before, (void)now;
+  return false;
+#endif
+}
+
 /* What a source has otherwise than before, where the top level has not. */
 static sn_status compare_source(const char *run, const sn_config *old, const sn_config *new, int64_t source, const sn_log *log,
                                 bool *changed, sn_error *err) {
@@ -47,7 +64,7 @@ static sn_status compare_source(const char *run, const sn_config *old, const sn_
     SN_TRY_GOTO(sn_config_next_change(before, now, i, &i, &text, err), done);
     if (i < 0) break;
     if (sn_config_next_own(now, i - 1) != i && sn_config_next_own(before, i - 1) != i) continue; /* said of the top level */
-    const bool neutral = sn_pretrain_is_neutral(sn_config_key(now, i));
+    const bool neutral = is_neutral(run, sn_config_text(now, "data.name"), before, now, sn_config_key(now, i));
     *changed = *changed || !neutral;
     sn_log_write(log, neutral ? SN_LOG_INFO : SN_LOG_WARNING, "%s: resumed with sources.%lld: %s%s", run, (long long)source,
                  text.data, neutral ? "" : ": not what an uninterrupted run would give, and it is marked so");
@@ -70,7 +87,7 @@ static sn_status compare_phase(const char *run, const sn_config *old, const sn_c
     SN_TRY_GOTO(sn_config_next_change(before, now, i, &i, &text, err), done);
     if (i < 0) break;
     if (phase > 0 && !is_own(new, phase, i) && !is_own(new, 0, i)) continue;
-    const bool neutral = sn_pretrain_is_neutral(sn_config_key(now, i));
+    const bool neutral = is_neutral(run, NULL, before, now, sn_config_key(now, i));
     *changed = *changed || !neutral;
     sn_log_write(log, neutral ? SN_LOG_INFO : SN_LOG_WARNING, "%s: resumed with %s%s%s", run, where, text.data,
                  neutral ? "" : ": not what an uninterrupted run would give, and it is marked so");

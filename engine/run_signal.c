@@ -2,6 +2,7 @@
 #include "engine/run_signal.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "core/alloc.h"
 #include "core/fs.h"
@@ -59,6 +60,7 @@ static sn_status check_lost(sn_run_signal *data, const sn_config *config, const 
     if (data->n_lost++ == 0) first = i;
   }
   if (data->n_lost == 0) return SN_OK;
+  data->first_lost = first;
   const sn_manifest_row *row = &m->rows[first];
   const long long lost = data->n_lost, all = m->n_ok + data->n_lost;
   char reason[SN_ERROR_MESSAGE];
@@ -129,6 +131,9 @@ sn_status sn_run_signal_find(sn_config *config, const char *run, bool resume, co
   const char *labels = text_or_null(config, "data.labels"), *people = text_or_null(config, "data.people");
   sn_status status;
   SN_TRY(sn_alloc(&data, 1, sizeof *data, "run data", err));
+  /* Before the manifest: where that stands, what it was made with is known. */
+  if (run != NULL && resume) SN_TRY_GOTO(sn_run_labels_check(config, run, err), fail);
+  else if (run != NULL) SN_TRY_GOTO(sn_run_labels_remember(config, run, err), fail);
   SN_TRY_GOTO(open_manifest(data, config, run, resume, whole_run, first, log, err), fail);
   SN_TRY_GOTO(check_lost(data, config, log, err), fail);
   SN_TRY_GOTO(sn_signal_source_resolve(config, data->manifest, err), fail);
@@ -222,6 +227,12 @@ sn_status sn_run_signal_source(const sn_run_signal *data, const sn_config *confi
   SN_TRY_GOTO(sn_source_create_signal(&options, out, err), done);
   SN_TRY_GOTO(take_labels(data, config, log, *out, err), done);
   (*out)->n_lost = role == SN_ROLE_PRETRAIN ? data->n_lost : 0;
+  if ((*out)->n_lost > 0) {
+    const sn_manifest_row *lost = &data->manifest->rows[data->first_lost];
+    char reason[SN_ERROR_MESSAGE];
+    sn_manifest_show(lost->cells[SN_MANIFEST_REASON], reason, sizeof reason);
+    snprintf((*out)->first_lost, sizeof (*out)->first_lost, "%.200s: %s", lost->path, reason);
+  }
   sn_signal_source_get_report(*out, &report);
   sn_log_write(log, SN_LOG_INFO, "%lld windows (%.2f h) of %lld recordings; %lld too short, %lld unusable%s%s",
                (long long)(*out)->n_windows, report.window_hours, (long long)report.n_recordings,

@@ -13,13 +13,14 @@
 typedef struct sn_run_signal {
   sn_manifest *manifest;
   int64_t n_lost;         /* its lines of recordings that cannot be read and are not excluded */
+  int64_t first_lost;     /* the first of these lines, where there are any */
   sn_keyed_table *table;  /* NULL: no data.labels */
   sn_subjects *subjects;
   sn_split *split;
 } sn_run_signal;
 
 /* data.* of the configuration, in which data.modality is resolved (sn_signal_source_resolve). run as in engine/run.h. Counts of what was left out go to log.
- * SN_E_STATE: more recordings than train.max_bad_share cannot be read; or resumed, and their files changed since. */
+ * SN_E_STATE: more recordings than train.max_bad_share cannot be read; or resumed, and their files or the labels changed since. */
 SN_MUST_CHECK sn_status sn_run_signal_open(sn_config *config, const char *run, bool resume, const sn_log *log,
                                         sn_run_signal **out, sn_error *err);
 /* The same in two steps, for several data sets whose folds are dealt together: everything but the split, and the split.

@@ -619,8 +619,11 @@ sn_status sn_train(const sn_train_options *options, sn_train_result *result, sn_
   if (status != SN_OK && t.comm != NULL && t.comm->n_ranks > 1 && err != NULL) sn_comm_abort(t.comm, err);
   result->state = t.state;
   result->loss = t.loss;
+  result->n_unreadable = options->source->n_lost;
+  snprintf(result->first_unreadable, sizeof result->first_unreadable, "%s", options->source->first_lost);
   if (t.loader != NULL) {
     const char *first, *reason;
+    result->n_quarantined = sn_loader_quarantined(t.loader);
     result->n_silent = sn_loader_silent(t.loader, &first, &reason);
     snprintf(result->first_silent, sizeof result->first_silent, "%s", first);
     snprintf(result->why_rejected, sizeof result->why_rejected, "%s", reason);

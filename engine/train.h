@@ -89,6 +89,9 @@ typedef struct sn_train_result {
   int64_t primitives_after_10; /* library primitives created after the tenth step of a phase: 0 is right */
   int64_t parameters;          /* that learn, in the last phase of this call */
   char dtype[8];               /* "f32", "bf16", "f64": train.dtype resolved */
+  /* Recordings that the index could not read (all sources), and "PATH: reason" of the first; and how many are in quarantine. */
+  int64_t n_unreadable, n_quarantined;
+  char first_unreadable[SN_ERROR_MESSAGE + 208];
   /* Recordings whose windows were all rejected by a rule, in the steps of this call, this rank: how many, the first, and
    * why the first window was. */
   int64_t n_silent;

@@ -64,7 +64,9 @@ grep -q 'set "header_lines" in the sidecar)' log || fail "the warning escapes th
 "$sonde" index named > out 2> log && grep -q 'set "header_lines" in the sidecar$' out || fail "index escapes the reason: $(cat out)"
 "$sonde" doctor named > out 2> log || true
 grep -q 'set "header_lines" in the' out || fail "doctor escapes the reason: $(cat out)"
-pretrain most most_run --set train.steps=2 --set train.max_bad_share=0.6 || fail "the limit is not heeded: $(cat log)"
+pretrain most most_run --set train.steps=2 --set train.max_bad_share=0.6 --json || fail "the limit is not heeded: $(cat log)"
+grep -q '"recordings_unreadable": *9,' out && grep -q '"recordings_quarantined": *0,' out || fail "not counted in the JSON: $(cat out)"
+grep -q 'recordings left out, .*: 9, first bad1.hea: ' log || fail "not counted at the end: $(cat log)"
 grep -q 'cannot be read and are left out' log || fail "no warning below the limit: $(cat log)"
 pretrain most named_run --set train.steps=2 --set data.exclude=bad1,bad2,bad3,bad4,bad5,bad6,bad7,bad8,bad9 ||
   fail "unreadable recordings cannot be excluded: $(cat log)"
@@ -104,6 +106,17 @@ grep -q "data have changed since this run began: $(basename "${first%.dat}")" lo
 ! grep -q "sonde index\|;\." log && grep -q " bytes). A resumed run must see the same recordings" log || fail "the message is cut: $(cat log)"
 cp kept "$first"
 "$sonde" pretrain --resume goes_on --set train.steps=4 > /dev/null 2> log || fail "restored data are refused: $(cat log)"
+
+# And the same labels, wherever they lie: a labels file of other content is refused by name, as is participants.tsv where it is read.
+synth_labels() { echo 'record,who,part'; (cd good && ls *.hea) | sed 's/\.hea$//' | awk -v part="$1" '{ print $1 "," $1 "," (NR > 6 ? "test" : part) }'; }
+synth_labels train > labels.csv
+pretrain good labelled --set train.steps=2 --labels labels.csv --key record --split part || fail "labels: $(cat log)"
+grep -q ' data.labels labels.csv$' labelled/labels.sha256 || fail "labels.sha256: $(cat labelled/labels.sha256)"
+cp labels.csv kept.csv; synth_labels Train > labels.csv
+if "$sonde" pretrain --resume labelled --set train.steps=4 > /dev/null 2> log; then fail "changed labels are gone on with"; fi
+grep -q 'labels have changed since this run began: labels.csv holds something else' log || fail "the labels are not named: $(cat log)"
+"$sonde" pretrain --resume labelled --labels kept.csv --set train.checkpoint_every=1 > /dev/null 2> log || fail "equal labels elsewhere are refused: $(cat log)"
+if grep -q 'marked so' log; then fail "equal labels elsewhere mark the run: $(cat log)"; fi
 mv good moved
 if "$sonde" pretrain --resume good_run --set train.steps=5 > /dev/null 2> log; then fail "data are gone, and it went on"; fi
 grep -q "neither here nor in '$PWD'\|neither here nor in '/" log || fail "not both places: $(cat log)"

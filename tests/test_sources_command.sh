@@ -31,6 +31,14 @@ grep -q '"sources": \[' run/config.yaml || fail "no sources in config.yaml"
   fail "resume: $(tail -1 again.txt)"
 grep -q '"start_step": 3' again.json || fail "was not resumed"
 
+# The labels of a source are compared, too.
+printf 'file,eyes\n' > who.csv
+(cd cap19 && find . -name '*_eeg.edf' | sed -E 's|^\./||; s|(.*)|\1,1|') >> who.csv
+"$sonde" pretrain "${tiny[@]}" --data cap19 --data helmet --set sources.0.data.labels=who.csv --out labelled > labelled.txt 2>&1 ||
+  fail "labels of a source: $(tail -1 labelled.txt)"
+echo >> who.csv
+refuses "who.csv holds something else" "$sonde" pretrain --resume labelled --set train.steps=4
+
 printf 'file,eyes\n' > eyes.csv
 (cd cap19 && find . -name '*_eeg.edf' | sed -E 's|^\./||; s|(.*task-eyes(closed\|open)_.*)|\1,\2|') >> eyes.csv
 "$sonde" probe run --data cap19 --labels eyes.csv --key file --target eyes --seeds 1 --draws 10 > probe.txt 2>&1 ||
