@@ -386,7 +386,7 @@ static sn_status run_all(sn_probe_context *p, sn_error *err) {
   SN_TRY_GOTO(sn_probe_items_create(p->data, p->data->runs[0].config, &p->options->log, &p->items, err), done);
   SN_TRY_GOTO(make_truth(p, err), done);
   SN_TRY_GOTO(choose_metric(p, err), done);
-  if (p->options->ready != NULL) SN_TRY_GOTO(p->options->ready(p->options->ready_user, err), done);
+  if (p->options->ready != NULL) SN_TRY_GOTO(p->options->ready(p->options->ready_user, p->data->labels_sha256, err), done);
   SN_TRY_GOTO(find_usable(p, err), done);
   const int rows = p->options->rows;
   if (rows & SN_ROWS_PRETRAINED) SN_TRY_GOTO(pretrained_rows(p, err), done);

@@ -62,7 +62,8 @@ typedef struct sn_probe_options {
   bool use_ema, transductive;
   int64_t n_threads;         /* compute and reading; 0: all cores */
   sn_log log;
-  sn_status (*ready)(void *user, sn_error *err); /* asked once runs and data fit, before anything is encoded; NULL: not */
+  /* Asked once runs and data fit, before anything is encoded; NULL: not. labels_sha256: of the content of the labels file, "": none. */
+  sn_status (*ready)(void *user, const char *labels_sha256, sn_error *err);
   void *ready_user;
 } sn_probe_options;
 sn_probe_options sn_probe_defaults(void);
@@ -124,6 +125,7 @@ typedef struct sn_probe_result {
   int64_t n_runs, checkpoint_step;
   char steps[128];           /* of the runs, "2500, 2000" */
   bool steps_differ;
+  char labels_sha256[65];    /* of the content of the labels file; "": none */
   char *options;             /* what was asked for, as the command was given it; NULL otherwise */
   double seconds;
   sn_scored **scored;        /* (n_rows), over the truth below */

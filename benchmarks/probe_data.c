@@ -9,6 +9,7 @@
 #include "core/alloc.h"
 #include "core/fs.h"
 #include "core/philox.h"
+#include "core/stream.h"
 #include "datasets/index.h"
 #include "engine/init_run.h"
 #include "engine/run.h"
@@ -131,6 +132,31 @@ static sn_status check_target_options(const sn_probe_options *o, const char *lab
   return SN_OK;
 }
 
+sn_status sn_probe_hash_labels(sn_sha256 *hash, const char *path, sn_error *err) {
+  enum { MOST = 1 << 28 };
+  sn_stream *stream = NULL;
+  char *text = NULL;
+  int64_t n = 0;
+  sn_error local;
+  if (path == NULL || path[0] == '\0') return SN_OK;
+  if (sn_stream_open(path, &stream, &local) != SN_OK) return SN_OK; /* who reads the labels says what is wrong */
+  const sn_status status = sn_stream_read_all(stream, MOST, &text, &n, err);
+  sn_stream_close(stream);
+  if (status == SN_OK) sn_sha256_update(hash, text, n);
+  sn_free(text);
+  return status;
+}
+
+static sn_status hash_labels(sn_probe_data *d, const char *path, sn_error *err) {
+  sn_sha256 hash;
+  uint8_t digest[32];
+  sn_sha256_init(&hash);
+  SN_TRY(sn_probe_hash_labels(&hash, path, err));
+  sn_sha256_final(&hash, digest);
+  sn_sha256_hex(digest, d->labels_sha256);
+  return SN_OK;
+}
+
 static sn_status open_tables(sn_probe_data *d, const sn_probe_options *o, sn_error *err) {
   const sn_config *c = d->runs[0].config;
   const char *labels = text_or_null(c, "data.labels"), *key = text_or_null(c, "data.key");
@@ -147,6 +173,7 @@ static sn_status open_tables(sn_probe_data *d, const sn_probe_options *o, sn_err
   SN_TRY(sn_index_directory(sn_config_text(c, "data.dir"), &index, &d->manifest, &report, err));
   for (int64_t r = 0; r < d->n_runs; r++) SN_TRY(sn_signal_source_resolve(d->runs[r].config, d->manifest, err));
   if (labels != NULL) SN_TRY(sn_keyed_table_load(d->manifest, labels, key, &d->table, err));
+  if (labels != NULL) SN_TRY(hash_labels(d, labels, err));
   SN_TRY(sn_subjects_create(d->manifest, d->table, text_or_null(c, "data.subject"), &d->subjects, err));
   sn_label_options target = {.target = o->target, .task = o->task, .classes = o->classes, .window_s = o->window_s,
                              .n_threads = o->n_threads};

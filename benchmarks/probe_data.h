@@ -5,6 +5,7 @@
 
 #include "benchmarks/probe.h"
 #include "core/config.h"
+#include "core/sha256.h"
 #include "datasets/keyed_table.h"
 #include "datasets/manifest.h"
 #include "datasets/source_signal.h"
@@ -36,10 +37,15 @@ typedef struct sn_probe_data {
   int64_t leaked_subjects, leaked_contents;
   char leakage_kind[16];
   double context_s;       /* of the options */
+  char labels_sha256[65]; /* of the content of the labels file; "": none */
 } sn_probe_data;
 
 SN_MUST_CHECK sn_status sn_probe_data_open(const sn_probe_options *options, sn_probe_data **out, sn_error *err);
 void sn_probe_data_destroy(sn_probe_data *data); /* accepts NULL */
+
+/* Adds the content of a labels file, which a person edits, to a hash. Nothing for NULL, "" and what cannot be opened: who reads the
+ * labels says what is wrong. */
+SN_MUST_CHECK sn_status sn_probe_hash_labels(sn_sha256 *hash, const char *path, sn_error *err);
 
 /* Identity of the person (or recording) of a line, for grouping. */
 uint64_t sn_probe_data_group(const sn_probe_data *data, int64_t recording);

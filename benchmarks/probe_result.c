@@ -288,6 +288,7 @@ sn_status sn_probe_finish(sn_probe_context *p, sn_error *err) {
   r->leakage_checked = true;
   r->context_s = p->data->context_s;
   r->n_runs = o->n_runs;
+  snprintf(r->labels_sha256, sizeof r->labels_sha256, "%s", p->data->labels_sha256);
   snprintf(r->leakage_kind, sizeof r->leakage_kind, "%s", p->data->leakage_kind);
   snprintf(r->target, sizeof r->target, "%s", o->target);
   snprintf(r->kind, sizeof r->kind, "%s", p->data->kind);
@@ -534,6 +535,7 @@ void sn_probe_write_json(const sn_probe_result *r, sn_json_writer *w) {
   sn_json_put_i64(w, "runs", r->n_runs);
   sn_json_put_i64(w, "checkpoint_step", r->checkpoint_step);
   if (r->options != NULL) sn_json_put_string(w, "options", r->options);
+  if (r->labels_sha256[0] != '\0') sn_json_put_string(w, "labels_sha256", r->labels_sha256);
   if (r->encoder_sha256[0] != '\0') sn_json_put_string(w, "encoder_sha256", r->encoder_sha256);
   else sn_json_put_null(w, "encoder_sha256"); /* fine-tuning: the encoder changes */
   sn_json_put_string(w, "engine_version", SONDE_VERSION);

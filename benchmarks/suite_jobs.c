@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "benchmarks/finetune_task.h"
+#include "benchmarks/probe_data.h"
 #include "benchmarks/suite_private.h"
 #include "core/alloc.h"
 #include "core/fs.h"
 #include "core/sha256.h"
-#include "core/stream.h"
 
 /* ---- names ---- */
 
@@ -60,22 +60,6 @@ static void hash_task(sn_sha256 *hash, const suite_task *task, suite_protocol pr
   for (int64_t i = 0; i < task->n_set && protocol == SUITE_FINETUNE; i++) hash_text(hash, "set %s", task->set[i]);
 }
 
-/* Labels are a file that a person edits. */
-static sn_status hash_file(sn_sha256 *hash, const char *path, sn_error *err) {
-  enum { MOST = 1 << 28 };
-  sn_stream *stream = NULL;
-  char *text = NULL;
-  int64_t n = 0;
-  sn_error local;
-  if (path == NULL || path[0] == '\0') return SN_OK;
-  if (sn_stream_open(path, &stream, &local) != SN_OK) return SN_OK; /* the probe says what is wrong */
-  const sn_status status = sn_stream_read_all(stream, MOST, &text, &n, err);
-  sn_stream_close(stream);
-  if (status == SN_OK) sn_sha256_update(hash, text, n);
-  sn_free(text);
-  return status;
-}
-
 static sn_status identify(const suite *s, suite_job *job, sn_error *err) {
   const suite_task *task = task_of(s, job);
   const suite_unit *first = &s->units[job->first_unit];
@@ -84,7 +68,7 @@ static sn_status identify(const suite *s, suite_job *job, sn_error *err) {
   sn_sha256_init(&hash);
   hash_text(&hash, "scores 1 %s %s", SONDE_VERSION, suite_protocol_name(job->protocol));
   hash_task(&hash, task, job->protocol);
-  SN_TRY(hash_file(&hash, task->labels != NULL ? task->labels : sn_config_text(first->config, "data.labels"), err));
+  SN_TRY(sn_probe_hash_labels(&hash, task->labels != NULL ? task->labels : sn_config_text(first->config, "data.labels"), err));
   if (job->entry < 0) {
     hash_text(&hash, "baseline %" PRId64 " %" PRId64, s->spec.n_random, job->n_units);
     sn_sha256_update(&hash, first->architecture, (int64_t)strlen(first->architecture));

@@ -42,7 +42,7 @@ static const sn_option OPTIONS[] = {
     {"ema", NULL, false, "the moving average of the weights"},
     {"transductive", NULL, false, "allow test people that pretraining saw; every row then says so"},
     {"name", "NAME", false, "RUN/probes/NAME.json (default: from the target)"},
-    {"force", NULL, false, "write over a result that other options gave"},
+    {"force", NULL, false, "write over a result that other options or labels gave"},
     {"threads", "N", false, "default: all cores"},
     {"json", NULL, false, "the result as one JSON object on standard output"},
     {NULL, NULL, false, NULL}};
@@ -157,25 +157,66 @@ typedef struct written {
   sn_string described;
 } written;
 
-static sn_status check_overwrite(void *user, sn_error *err) {
+/* The next option with its value, or the runs ("of RUN..."), of described options. false: no more. */
+static bool next_part(const char **at, const char **part, int *length) {
+  const char *start = *at + strspn(*at, " ");
+  if (*start == '\0') return false;
+  const char *option = strstr(start + 1, " --"), *end = option;
+  if (end == NULL && strncmp(start, "of ", 3) != 0) end = strstr(start, " of "); /* behind the last option */
+  if (end == NULL) end = start + strlen(start);
+  *part = start;
+  *length = (int)(end - start);
+  *at = end;
+  return true;
+}
+
+/* What `options` have and `others` lack, behind `title`. */
+static sn_status put_only(const char *title, const char *options, const char *others, sn_string *text, sn_error *err) {
+  const char *part, *other, *word = title;
+  int n, m;
+  for (const char *at = options; next_part(&at, &part, &n);) {
+    bool there = false;
+    for (const char *from = others; !there && next_part(&from, &other, &m);) there = n == m && memcmp(part, other, (size_t)n) == 0;
+    if (there) continue;
+    SN_TRY(sn_string_printf(text, err, "%s%.*s", word, n, part));
+    word = " ";
+  }
+  return SN_OK;
+}
+
+static sn_status describe_change(const sn_json *before, const char *options, const char *labels, sn_string *text, sn_error *err) {
+  const char *was = sn_json_as_string(sn_json_get(before, "options"));
+  const char *labels_were = sn_json_as_string(sn_json_get(before, "labels_sha256"));
+  if (was == NULL) return sn_string_append(text, "; which is not noted in it", -1, err);
+  SN_TRY(put_only("; then: ", was, options, text, err));
+  SN_TRY(put_only("; now: ", options, was, text, err));
+  if (text->length == 0 && strcmp(was, options) != 0) SN_TRY(sn_string_append(text, "; their order is another", -1, err));
+  if (labels_were == NULL && labels[0] != '\0') SN_TRY(sn_string_append(text, "; the content of the labels file is not noted in it", -1, err));
+  else if (strcmp(labels_were != NULL ? labels_were : "", labels) != 0)
+    SN_TRY(sn_string_append(text, "; the labels file has changed", -1, err));
+  return SN_OK;
+}
+
+static sn_status check_overwrite(void *user, const char *labels, sn_error *err) {
   const written *w = user;
   const sn_probe_options *o = w->options;
-  const char *name = w->name, *options = w->described.data;
   for (int64_t r = 0; r < o->n_runs; r++) {
     char file[256], *path = NULL;
-    const char *before = NULL;
     sn_json *json = NULL;
+    sn_string change = {0};
     sn_error unread;
-    snprintf(file, sizeof file, "probes/%.200s.json", name);
+    snprintf(file, sizeof file, "probes/%.200s.json", w->name);
     SN_TRY(sn_path_join(o->runs[r], file, &path, err));
-    const bool there = sn_path_exists(path);
-    if (there && sn_json_load(path, &json, &unread) == SN_OK && sn_json_get(json, "options") != NULL)
-      before = sn_json_as_string(sn_json_get(json, "options"));
     sn_status status = SN_OK;
-    if (there && (before == NULL || strcmp(before, options) != 0))
-      status = sn_fail(err, SN_E_ARGUMENT, "%.80s is there from other options (%.100s): give this result another --name, or --force to "
-                       "write over it", path, before != NULL ? before : "not noted in it");
+    if (sn_path_exists(path)) {
+      const bool read = sn_json_load(path, &json, &unread) == SN_OK;
+      status = describe_change(read ? json : NULL, w->described.data, labels, &change, err);
+    }
+    if (status == SN_OK && change.length > 0)
+      status = sn_fail(err, SN_E_ARGUMENT, "%s is there from other options: give this result another --name, or --force to write over "
+                       "it%s", path, change.data);
     sn_json_destroy(json);
+    sn_string_free(&change);
     sn_free(path);
     if (status != SN_OK) return status;
   }

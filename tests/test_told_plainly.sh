@@ -59,6 +59,13 @@ grep -q 'no intervals: 4 test people' out || fail "an interval of four people: $
 grep -q '^  mean  *-  ' out || fail "the row of a number's mean is called otherwise: $(cat out)"
 "${probe[@]}" > out 2> log || fail "the same probe again is refused"
 says 2 'is there from other options' "${probe[@]}" --pool cls
+grep -q 'write over it; now: --pool cls$' log || fail "not the option that differs alone"
+says 2 'write over it; then: --draws 20; now: --draws 21$' "${probe[@]:0:8}" --draws 21 --seeds 1
+cp cohort/labels.csv kept.csv # the labels are what they say, not what they are called
+sed -i 's/,M,/,m,/' cohort/labels.csv
+says 2 'write over it; the labels file has changed$' "${probe[@]}"
+cp kept.csv cohort/labels.csv
+"${probe[@]}" > out 2> log || fail "the same probe of the same labels is refused"
 "${probe[@]}" --seed 1 --force > out 2> log || fail "--force is refused"
 says 2 'is there from other options' "${probe[@]}"
 "${probe[@]}" --name other > out 2> log || fail "another name is refused"
