@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/fs.h"
+#include "core/text.h"
 #include "datasets/index.h"
 #include "datasets/source_signal.h"
 #include "engine/run.h"
@@ -131,6 +132,7 @@ sn_status sn_run_signal_find(sn_config *config, const char *run, bool resume, co
   const char *labels = text_or_null(config, "data.labels"), *people = text_or_null(config, "data.people");
   sn_status status;
   SN_TRY(sn_alloc(&data, 1, sizeof *data, "run data", err));
+  data->resumed = resume;
   /* Before the manifest: where that stands, what it was made with is known. */
   if (run != NULL && resume) SN_TRY_GOTO(sn_run_labels_check(config, run, err), fail);
   else if (run != NULL) SN_TRY_GOTO(sn_run_labels_remember(config, run, err), fail);
@@ -210,6 +212,37 @@ static sn_status take_labels(const sn_run_signal *data, const sn_config *config,
   return status;
 }
 
+static bool has_series(const sn_series_list *list, const char *name) {
+  for (int64_t i = 0; i < list->n; i++)
+    if (sn_equal_nocase(list->series[i].name, name)) return true;
+  return false;
+}
+
+/* What was asked for by name and is not there is not left out without a word. */
+static sn_status check_asked(const sn_run_signal *data, const sn_signal_options *signal, const sn_source *source,
+                             const int64_t *rows, int64_t n, const sn_log *log, sn_error *err) {
+  const sn_modality *modality = signal->modality;
+  const char *name;
+  for (int64_t k = 0; modality->asked != NULL && (name = modality->asked(&signal->own, k)) != NULL; k++) {
+    int64_t n_used = 0, n_lack = 0, first = -1;
+    for (int64_t i = 0; i < n; i++) {
+      if (!data->manifest->rows[rows[i]].ok) continue;
+      const sn_series_list *list = sn_conditioned_planned_series(sn_signal_source_conditioned(source), rows[i]);
+      if (list == NULL) continue; /* cannot be used, and counted so */
+      n_used++;
+      if (has_series(list, name)) continue;
+      if (n_lack++ == 0) first = rows[i];
+    }
+    if (n_lack == 0) continue;
+    if (n_lack == n_used && !data->resumed && !data->one_of_several)
+      return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, modality->asked_key, "%s: %s is in none of the %lld recordings to train on: leave "
+                        "it out, or name what there is (`sonde index` lists it)", modality->asked_key, name, (long long)n_used);
+    sn_log_write(log, SN_LOG_WARNING, "%s: %lld of %lld recordings lack %s (first %s); they are trained on without it",
+                 modality->asked_key, (long long)n_lack, (long long)n_used, name, data->manifest->rows[first].path);
+  }
+  return SN_OK;
+}
+
 sn_status sn_run_signal_source(const sn_run_signal *data, const sn_config *config, sn_role role, const sn_log *log,
                             sn_source **out, sn_error *err) {
   int64_t *rows = NULL, n = 0;
@@ -225,6 +258,7 @@ sn_status sn_run_signal_source(const sn_run_signal *data, const sn_config *confi
   options.split_hash = data->split->hash;
   if (log != NULL) options.log = *log;
   SN_TRY_GOTO(sn_source_create_signal(&options, out, err), done);
+  if (role == SN_ROLE_PRETRAIN) SN_TRY_GOTO(check_asked(data, &options.signal, *out, rows, n, log, err), done);
   SN_TRY_GOTO(take_labels(data, config, log, *out, err), done);
   (*out)->n_lost = role == SN_ROLE_PRETRAIN ? data->n_lost : 0;
   if ((*out)->n_lost > 0) {

@@ -17,6 +17,8 @@ typedef struct sn_run_signal {
   sn_keyed_table *table;  /* NULL: no data.labels */
   sn_subjects *subjects;
   sn_split *split;
+  bool resumed;           /* the run began before: what it was begun with is not refused now */
+  bool one_of_several;    /* of a mixture: what this one lacks another may have */
 } sn_run_signal;
 
 /* data.* of the configuration, in which data.modality is resolved (sn_signal_source_resolve). run as in engine/run.h. Counts of what was left out go to log.
@@ -32,7 +34,8 @@ SN_MUST_CHECK sn_status sn_run_signal_split(sn_run_signal *data, const sn_config
                                             const int32_t *folds, const sn_log *log, sn_error *err);
 void sn_run_signal_destroy(sn_run_signal *data); /* accepts NULL */
 
-/* Windows of the recordings with a role; borrows data. log may be NULL. */
+/* Windows of the recordings with a role; borrows data. log may be NULL. Of recordings to pretrain on, how many lack a series that
+ * the settings name (ecg.leads, eeg.channels) is a warning; one that none has is SN_E_ARGUMENT, but in a resumed run and a mixture. */
 SN_MUST_CHECK sn_status sn_run_signal_source(const sn_run_signal *data, const sn_config *config, sn_role role,
                                           const sn_log *log, sn_source **out, sn_error *err);
 

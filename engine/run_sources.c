@@ -249,6 +249,7 @@ sn_status sn_run_sources_open(sn_config *config, const char *run, bool resume, c
     sn_config *source = sn_config_source(config, s);
     SN_TRY_GOTO(source_folder(run, sn_config_text(source, "data.name"), &folder, err), fail);
     SN_TRY_GOTO(sn_run_signal_find(source, folder, resume, run, first, log, &r->data[s], err), fail);
+    r->data[s]->one_of_several = r->n > 1;
     first += r->data[s]->manifest->n;
     sn_free(folder);
     folder = NULL;

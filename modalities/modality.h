@@ -44,6 +44,10 @@ typedef struct sn_modality {
    * depends on them is taken to be well: the list is then an upper bound, in series and in channels. */
   sn_status (*select)(const void *settings, const sn_recording *recording, bool planning, sn_series_list *out,
                       sn_error *err);
+  /* Series that the settings ask for by name, under the key asked_key: the k-th name, NULL behind the last and where all that
+   * there is was asked for. A series has that name, but for case. */
+  const char *asked_key;
+  const char *(*asked)(const void *settings, int64_t k);
   /* Something odd about a recording at its first use, as one sentence; "" nothing. NULL: never. */
   void (*notice)(const sn_recording *recording, char text[256]);
 

@@ -71,6 +71,25 @@ grep -q 'cannot be read and are left out' log || fail "no warning below the limi
 pretrain most named_run --set train.steps=2 --set data.exclude=bad1,bad2,bad3,bad4,bad5,bad6,bad7,bad8,bad9 ||
   fail "unreadable recordings cannot be excluded: $(cat log)"
 
+# A lead that is asked for and is not there is counted; one that no recording has is refused.
+mkdir mixed
+"$sonde" synth ecg --out mixed/twelve --subjects 2 --seconds 12 > /dev/null
+"$sonde" synth ecg --out mixed/one --subjects 3 --recordings 1 --seconds 12 --leads 1 > /dev/null
+pretrain mixed lack_run --set train.steps=2 --set ecg.leads=II,V1 || fail "leads that some have are refused: $(cat log)"
+grep -q 'warning: ecg.leads: 3 of 7 recordings lack V1 (first one/' log || fail "recordings without a lead are not counted: $(cat log)"
+! grep -q 'lack II' log || fail "a lead that all have is missed: $(cat log)"
+if pretrain mixed/one none_run --set train.steps=2 --set ecg.leads=II,V1; then fail "trained without a lead that was asked for"; fi
+grep -q 'ecg.leads: V1 is in none of the 3 recordings' log || fail "the lead is not named: $(cat log)"
+"$sonde" synth eeg --out caps --subjects 2 --recordings 1 --seconds 12 --headset 19 > /dev/null
+eeg() {
+  "$sonde" pretrain --preset eeg-tiny --data caps --subject recording --out eeg_run --set train.pack_tokens=640 --set model.width=32 \
+    --set model.depth=1 --set train.threads=1 --set train.steps=2 "$@" > out 2> log
+}
+if eeg --set eeg.channels=Cz,Oz; then fail "trained without a channel that was asked for"; fi
+grep -q 'eeg.channels: Oz is in none of the 2 recordings' log || fail "the channel is not named: $(cat log)"
+eeg --set eeg.channels=Cz,t3 || fail "a channel under its other name is not found: $(cat log)"
+! grep -q 'lack' log || fail "a channel is missed under its other name: $(cat log)"
+
 # Too many in training: quarantine.tsv is there, the message says what to do, and the folder can be used again.
 cp -r good late
 for f in late/*.dat; do printf 'xx' | dd of="$f" bs=1 seek=3000 conv=notrunc 2> /dev/null; done

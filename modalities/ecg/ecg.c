@@ -74,6 +74,11 @@ static sn_status add_lead(sn_series_list *out, const sn_recording *recording, co
   return sn_series_add(out, &series, terms, recorded ? 1 : 2, err);
 }
 
+static const char *asked(const void *settings, int64_t k) {
+  const sn_ecg_settings *o = settings;
+  return k < o->n_leads ? sn_lead_name(o->leads[k]) : NULL;
+}
+
 static bool uses_bad(const sn_recording *recording, const sn_lead_source *s) {
   if (s->channel >= 0) return recording->channels[s->channel].bad;
   return recording->channels[s->channel_i].bad || recording->channels[s->channel_ii].bad;
@@ -145,6 +150,8 @@ const sn_modality sn_modality_ecg = {
     .n_ids = n_ids,
     .id_name = sn_lead_name,
     .select = select_leads,
+    .asked_key = "ecg.leads",
+    .asked = asked,
     .notice = notice,
     .feature_count = sn_ecg_feature_count,
     .feature_name = feature_name,

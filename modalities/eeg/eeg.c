@@ -118,6 +118,14 @@ static sn_status select_sensors(const void *settings, const sn_recording *record
   return status;
 }
 
+static const char *asked(const void *settings, int64_t k) {
+  const sn_eeg_settings *o = settings;
+  const char *name = o->wanted;
+  if (k >= o->n_wanted) return NULL;
+  for (; k > 0; k--) name += strlen(name) + 1;
+  return name;
+}
+
 /* ---- raw features -------------------------------------------------------------------------------------------------- */
 
 static sn_status features(double *out, const void *settings, const sn_recording *recording, const char *const *series,
@@ -147,6 +155,8 @@ const sn_modality sn_modality_eeg = {
     .n_ids = n_ids,
     .id_name = id_name,
     .select = select_sensors,
+    .asked_key = "eeg.channels",
+    .asked = asked,
     .feature_count = sn_eeg_feature_count,
     .feature_name = sn_eeg_feature_name,
     .features = features,
