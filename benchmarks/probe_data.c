@@ -81,6 +81,24 @@ done:
   return status;
 }
 
+/* Another data set has a name, labels and columns of its own. */
+static sn_status take_options(sn_config *config, const sn_probe_options *o, sn_error *err) {
+  if (o->data != NULL && !sn_same_directory(o->data, sn_config_text(config, "data.dir"))) {
+    static const char *const OWN[] = {"data.name", "data.labels", "data.key", "data.subject", "data.split", "data.store",
+                                      "data.people"};
+    for (size_t i = 0; i < sizeof OWN / sizeof OWN[0]; i++) SN_TRY(override(config, OWN[i], "", err));
+  }
+  SN_TRY(override(config, "data.dir", o->data, err));
+  SN_TRY(override(config, "data.name", o->name, err));
+  SN_TRY(override(config, "data.labels", o->labels, err));
+  SN_TRY(override(config, "data.key", o->key, err));
+  return override(config, "data.subject", o->subject, err);
+}
+
+static sn_status need_data(const char *path, sn_error *err) {
+  return sn_fail(err, SN_E_ARGUMENT, "%s was pretrained on synthetic tokens: name the recordings with --data DIR", path);
+}
+
 static sn_status open_run(sn_probe_run_info *run, const char *path, const sn_probe_options *o, sn_error *err) {
   char *split = NULL;
   sn_status status;
@@ -96,22 +114,12 @@ static sn_status open_run(sn_probe_run_info *run, const char *path, const sn_pro
     SN_TRY_GOTO(sn_path_join(path, "split.tsv", &split, err), done);
     SN_TRY_GOTO(sn_split_load(split, NULL, &run->split, err), done);
   } else if (o->data == NULL) {
-    status = sn_fail(err, SN_E_ARGUMENT, "%s was pretrained on synthetic tokens: name the recordings with --data DIR", path);
+    status = need_data(path, err);
     goto done;
   }
   SN_TRY_GOTO(open_inherited(run, err), done);
 settings:
-  /* Another data set has a name, labels and columns of its own. */
-  if (o->data != NULL && !sn_same_directory(o->data, sn_config_text(run->config, "data.dir"))) {
-    static const char *const OWN[] = {"data.name", "data.labels", "data.key", "data.subject", "data.split", "data.store",
-                                      "data.people"};
-    for (size_t i = 0; i < sizeof OWN / sizeof OWN[0]; i++) SN_TRY_GOTO(override(run->config, OWN[i], "", err), done);
-  }
-  SN_TRY_GOTO(override(run->config, "data.dir", o->data, err), done);
-  SN_TRY_GOTO(override(run->config, "data.name", o->name, err), done);
-  SN_TRY_GOTO(override(run->config, "data.labels", o->labels, err), done);
-  SN_TRY_GOTO(override(run->config, "data.key", o->key, err), done);
-  SN_TRY_GOTO(override(run->config, "data.subject", o->subject, err), done);
+  status = take_options(run->config, o, err);
 done:
   sn_free(split);
   return status;
@@ -506,6 +514,42 @@ sn_status sn_probe_data_open(const sn_probe_options *o, sn_probe_data **out, sn_
   *out = d;
   return SN_OK;
 fail:
+  sn_probe_data_destroy(d);
+  return status;
+}
+
+/* The largest of k folds has at least a kth of the items: whoever learns on the rest has no more than this. */
+static sn_status check_votes(const sn_probe_data *d, const sn_probe_options *o, int64_t folds, sn_error *err) {
+  const int64_t n = d->labels->n, most = n - (n + folds - 1) / folds, k = o->k > 0 ? o->k : SN_KNN_K;
+  if (d->labels->task == SN_LABEL_VALUE)
+    return sn_fail(err, SN_E_ARGUMENT, "kNN votes for classes, and the target '%s' is a number: use the linear probe", o->target);
+  if (k <= most) return SN_OK;
+  return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "k", "kNN: k is %" PRId64 ", and of %" PRId64 " items of '%s' at most %" PRId64
+                    " are trained on: k takes 1 to their number", k, n, o->target, most);
+}
+
+sn_status sn_probe_data_check(const sn_probe_options *o, sn_config *config, const char *run, int64_t run_folds, bool knn, sn_error *err) {
+  sn_probe_data *d = NULL;
+  sn_status status;
+  SN_TRY(sn_alloc(&d, 1, sizeof *d, "probe", err));
+  SN_TRY_GOTO(sn_alloc(&d->runs, 1, sizeof *d->runs, "probe", err), done);
+  d->n_runs = 1;
+  d->runs[0].path = run;
+  if (sn_config_sources(config) > 0) {
+    SN_TRY_GOTO(sn_run_choose_source(config, run, o->data, err), done);
+  } else if (o->data == NULL && strcmp(sn_config_text(config, "data.dir"), "synthetic") == 0) {
+    status = need_data(run, err);
+    goto done;
+  }
+  const bool elsewhere = o->data != NULL && !sn_same_directory(o->data, sn_config_text(config, "data.dir"));
+  SN_TRY_GOTO(take_options(config, o, err), done);
+  d->runs[0].config = config;
+  SN_TRY_GOTO(open_tables(d, o, err), done);
+  SN_TRY_GOTO(exclude(d, o, err), done);
+  if (run_folds == 1 && o->split != NULL) SN_TRY_GOTO(folds_made_here(d, o, err), done);
+  if (knn) status = check_votes(d, o, run_folds > 1 ? run_folds : elsewhere && o->split == NULL ? o->folds : d->labels->n, err);
+done:
+  if (d->n_runs == 1) d->runs[0].config = NULL; /* the caller's */
   sn_probe_data_destroy(d);
   return status;
 }

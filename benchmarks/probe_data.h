@@ -46,6 +46,12 @@ void sn_probe_data_destroy(sn_probe_data *data); /* accepts NULL */
 /* Adds the content of a labels file, which a person edits, to a hash. Nothing for NULL, "" and what cannot be opened: who reads the
  * labels says what is wrong. */
 SN_MUST_CHECK sn_status sn_probe_hash_labels(sn_sha256 *hash, const char *path, sn_error *err);
+/* What sn_probe_data_open would refuse of a task whatever the runs learn, said before there is one: target, labels file and its
+ * columns, classes, what is excluded, split, and of kNN a target that is a number and a k beyond the training items there can be.
+ * config: of a run to come, and is changed; `run` names it in messages. run_folds: how many runs are joined over their own folds;
+ * 1: one. SN_E_ARGUMENT as there. */
+SN_MUST_CHECK sn_status sn_probe_data_check(const sn_probe_options *options, sn_config *config, const char *run,
+                                            int64_t run_folds, bool knn, sn_error *err);
 
 /* Identity of the person (or recording) of a line, for grouping. */
 uint64_t sn_probe_data_group(const sn_probe_data *data, int64_t recording);

@@ -239,6 +239,7 @@ sn_status sn_suite_run(const sn_suite_options *options, sn_string *text, sn_stri
   SN_TRY_GOTO(check_place(&s, err), done);
   if (!options->dry_run) SN_TRY_GOTO(sn_run_folder_take(report->out, false, &held, err), done);
   SN_TRY_GOTO(examine(&s, err), done);
+  SN_TRY_GOTO(suite_check_tasks(&s, err), done);
   if (!options->dry_run) train_all(&s);
   SN_TRY_GOTO(suite_jobs_create(&s, err), done);
   if (options->dry_run) {

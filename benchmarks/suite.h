@@ -16,6 +16,7 @@
  * while the task, the run and the labels file are what they were.  Every file is written beside and renamed, so that the
  * process may be killed at any point.  The output folder is held by one process at a time.
  *
+ * TASKS are checked against the data before the first pretraining, and in a dry run: target, labels file and columns, classes, and k.
  * FAILURES.  What fails is named in the table with its reason, and the rest goes on.
  *
  * THE TABLE.  All rows of a task and protocol are scored on the same test items, which is checked, and by the same bootstrap

@@ -154,6 +154,10 @@ typedef struct suite {
   sn_suite_report *report;
 } suite;
 
+/* Targets, labels, columns and k of all tasks against the data of runs that are still to be made (of a dry run: of all), so that
+ * nothing is pretrained for a task that cannot be. SN_E_ARGUMENT with the task's line. */
+SN_MUST_CHECK sn_status suite_check_tasks(const suite *s, sn_error *err);
+
 /* Jobs of everything that is pretrained; those whose runs are not done have state NOT_RUN and the reason. */
 SN_MUST_CHECK sn_status suite_jobs_create(suite *s, sn_error *err);
 void suite_job_free(suite_job *job);

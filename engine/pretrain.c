@@ -22,6 +22,10 @@ sn_status sn_pretrain_check(sn_config *config, int64_t *steps, sn_error *err) {
   for (int i = 0; i < n_phases; i++) {
     sn_objective_needs needs;
     SN_TRY(sn_objective_get_needs(phases[i].config != NULL ? phases[i].config : config, &needs, err));
+    if (needs.two_sources && sn_config_sources(config) < 2)
+      return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "contrast.loss", "contrast.loss %s pairs recordings of two data sets, and the data "
+                        "are one: list them under sources (--data A --data B), or take another loss",
+                        sn_config_text(phases[i].config != NULL ? phases[i].config : config, "contrast.loss"));
   }
   if (steps != NULL) *steps = phases[n_phases - 1].last;
   return SN_OK;

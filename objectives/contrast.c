@@ -122,7 +122,8 @@ static sn_status add_sigmoid(sn_tape *tape, sn_value **sum, contrast *m, sn_valu
   return SN_OK;
 }
 
-static bool two_sources(const contrast *m) { return m->loss == LOSS_CLIP || m->loss == LOSS_SIGLIP; }
+static bool pairs_sources(loss_kind loss) { return loss == LOSS_CLIP || loss == LOSS_SIGLIP; }
+static bool two_sources(const contrast *m) { return pairs_sources(m->loss); }
 
 static sn_status couple(sn_term *self, sn_tape *tape, sn_value *rows, const sn_row_info *infos, int64_t n, uint64_t step,
                         sn_value **sums, double *counts, int64_t *counters, sn_error *err) {
@@ -171,10 +172,26 @@ static sn_positives positives_named(const char *name) {
   return (sn_positives)k;
 }
 
+/* What settings alone can tell. */
+static sn_status check_settings(const sn_config *c, sn_error *err) {
+  const loss_kind loss = loss_named(sn_config_text(c, "contrast.loss"));
+  const sn_positives positives = positives_named(sn_config_text(c, "contrast.positives"));
+  if ((loss == LOSS_CMSC || loss == LOSS_CLOCS) &&
+      (positives == SN_POSITIVES_VIEW || sn_config_int(c, "contrast.group") != 2))
+    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "contrast.loss", "contrast.loss %s takes pairs of windows: set contrast.positives "
+                      "to recording or subject and contrast.group to 2, or contrast.loss to ntxent",
+                      sn_config_text(c, "contrast.loss"));
+  if (pairs_sources(loss) && positives != SN_POSITIVES_SUBJECT && positives != SN_POSITIVES_TIME)
+    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "contrast.positives", "contrast.loss %s pairs recordings of two sources: set "
+                      "contrast.positives to subject or time", sn_config_text(c, "contrast.loss"));
+  return SN_OK;
+}
+
 static sn_status needs(const sn_config *c, sn_objective_needs *needs, sn_error *err) {
   const sn_positives by = positives_named(sn_config_text(c, "contrast.positives"));
   const loss_kind loss = loss_named(sn_config_text(c, "contrast.loss"));
-  (void)err;
+  SN_TRY(check_settings(c, err));
+  needs->two_sources = pairs_sources(loss);
   needs->label = loss == LOSS_KERNEL;
   if (needs->label) return SN_OK;
   if (by == SN_POSITIVES_VIEW) {
@@ -188,19 +205,6 @@ static sn_status needs(const sn_config *c, sn_objective_needs *needs, sn_error *
     needs->sampling.partners = true;
     needs->sampling.adjacent = by == SN_POSITIVES_TIME;
   }
-  return SN_OK;
-}
-
-static sn_status check(const contrast *m, const sn_objective_setup *o, sn_error *err) {
-  const sn_config *c = o->config;
-  if ((m->loss == LOSS_CMSC || m->loss == LOSS_CLOCS) &&
-      (m->positives == SN_POSITIVES_VIEW || sn_config_int(c, "contrast.group") != 2))
-    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "contrast.loss", "contrast.loss %s takes pairs of windows: set contrast.positives "
-                      "to recording or subject and contrast.group to 2, or contrast.loss to ntxent",
-                      sn_config_text(c, "contrast.loss"));
-  if (two_sources(m) && m->positives != SN_POSITIVES_SUBJECT && m->positives != SN_POSITIVES_TIME)
-    return sn_fail_at(err, SN_E_ARGUMENT, -1, -1, "contrast.positives", "contrast.loss %s pairs recordings of two sources: set "
-                      "contrast.positives to subject or time", sn_config_text(c, "contrast.loss"));
   return SN_OK;
 }
 
@@ -244,7 +248,7 @@ static sn_status create(const sn_term_setup *setup, sn_term **out, sn_error *err
   m->positives = positives_named(sn_config_text(c, "contrast.positives"));
   m->scale = 1 / sn_config_real(c, "contrast.temperature");
   m->deviation = sn_config_real(c, "contrast.kernel");
-  SN_TRY_GOTO(check(m, setup->objective, err), fail);
+  SN_TRY_GOTO(check_settings(setup->objective->config, err), fail);
   SN_TRY_GOTO(add_params(m, setup->objective, err), fail);
   *out = &m->base;
   return SN_OK;

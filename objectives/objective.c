@@ -54,6 +54,7 @@ sn_status sn_objective_get_needs(const sn_config *config, sn_objective_needs *ne
     if (kinds[i]->needs != NULL) SN_TRY(kinds[i]->needs(config, &own, err));
     needs->moving_average = needs->moving_average || kinds[i]->asks(config).target;
     needs->label = needs->label || own.label;
+    needs->two_sources = needs->two_sources || own.two_sources;
     SN_TRY(join_sampling(&needs->sampling, &own.sampling, err));
     for (int k = 0; k < own.n_targets; k++) SN_TRY(sn_objective_need(needs, own.targets[k], err));
   }

@@ -44,6 +44,7 @@ typedef struct sn_objective_setup {
 /* What an objective asks of the loader beside tokens: views and positives, targets by name (core/token_batch.h). */
 typedef struct sn_objective_needs {
   sn_sampling sampling;
+  bool two_sources;          /* at least two data sets */
   bool label;               /* the continuous label of each recording (data.label) */
   bool moving_average;      /* of the weights, for a target encoder, whatever train.ema says */
   int n_targets;

@@ -145,7 +145,7 @@ sets:
   - name: two
     settings: {data: {window: 2 s}}
     tasks:
-      - {name: age, target: age, task: regression, metric: mae, protocols: [linear, knn], k: 5}
+      - {name: age, target: age, task: regression, metric: mae, protocols: [linear]}
 runs:
   - {name: a}
   - {name: wide, settings: {model: {width: 48}}, in: {two: {mae: {mask_ratio: 0.6}}}}
@@ -154,7 +154,7 @@ YAML
 code=0; (cd elsewhere && "$sonde" benchmark ../sets.yaml --root .. --out out > table 2> log) || code=$?
 [ $code = 1 ] || fail "a failed run gave exit $code: $(cat elsewhere/log)"
 for line in '^## one: sex, finetune' '^## two: age, linear' '^| a |.*excludes\|^| a |.*includes' '^| scratch (a) |' '^| random (wide) |' \
-            '^| broken |.*failed, 1 of 1 seeds' '^- two/broken seed 0:.*nobody' '^| wide |.*failed, 1 of 1 seeds: .*the target is a number' \
+            '^| broken |.*failed, 1 of 1 seeds' '^- two/broken seed 0:.*nobody' \
             '^| random (a) | mean | [0-9]'; do
   grep -q "$line" elsewhere/table || fail "the table lacks '$line': $(cat elsewhere/table)"
 done
@@ -169,12 +169,24 @@ tail -n +2 before | cmp - <(tail -n +2 table) || fail "another table from anothe
 # Errors name the line.
 refused() { # line, words, file with the fault
   local code=0
-  "$sonde" benchmark "$3" > /dev/null 2> log || code=$?
+  "$sonde" benchmark "$3" ${4:-} > /dev/null 2> log || code=$?
   [ $code = 2 ] && grep -q "$3:$1: .*$2" log || fail "exit $code, expected $3:$1: $2: $(cat log)"
 }
 edit() { sed "$1" sets.yaml > bad.yaml; }
 edit 's/steps: 10/steps: 20/';                refused 20 'train.steps 10 would fit' bad.yaml
 edit 's/width: 32, depth/widht: 32, depth/';  refused 5 'model.widht' bad.yaml
+# So do tasks that no run could make possible, before the first one and in a dry run: nothing is written, and it is said once.
+for dry in "" --dry-run; do
+  edit 's/target: age/target: agge/';           refused 18 "task 'age' of set two: .*no column 'agge', did you mean 'age'" bad.yaml $dry
+  edit 's/protocols: \[linear\]/protocols: [linear, knn], k: 5/'; refused 18 "the target 'age' is a number" bad.yaml $dry
+  edit 's/{name: age.*/{name: sex, target: sex, protocols: [knn], k: 100}/'; refused 18 'k is 100, and of 80 items' bad.yaml $dry
+  edit 's/{name: age.*/{name: sex, target: sex, classes: Q, protocols: [linear]}/'; refused 18 "task 'sex' of set two" bad.yaml $dry
+  edit 's/{name: age.*/{name: sex, target: sex, key: recrd, protocols: [linear]}/'; refused 18 "no column 'recrd'" bad.yaml $dry
+  edit 's/{name: wide, settings: {/&objective: {name: contrast}, contrast: {loss: clip, positives: subject}, /'
+  refused 21 "run 'wide'.*pairs recordings of two data sets" bad.yaml $dry
+  [ "$(wc -l < log)" = 1 ] || fail "said more than once: $(cat log)"
+  [ -z "$(find runs/sets -type f 2> /dev/null)" ] || fail "something was written before a task was refused"
+done
 edit 's/preset: ecg-tiny/preset: ecg-tny/';   refused 2 'ecg-tiny' bad.yaml
 edit 's/random_seeds/random_seed/';           refused 9 "did you mean 'random_seeds'" bad.yaml
 edit 's/name: wide/name: a/';                 refused 21 'given twice' bad.yaml
